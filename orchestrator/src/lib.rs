@@ -1,1 +1,6 @@
-//! Orchestrator.
+//! When, where, and doing it. Rules live in `jobs`; the loops here carry their plans out and keep no rules of their own.
+
+pub mod clock;
+pub mod lease;
+pub mod psp;
+pub mod store;

@@ -1,0 +1,6 @@
+//! The refund machine: its states, what calls tell, and what to do next.
+
+pub mod capabilities;
+pub mod intent;
+pub mod outcome;
+pub mod state;
