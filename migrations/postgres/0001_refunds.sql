@@ -258,7 +258,7 @@ DO $$
 DECLARE t text;
 BEGIN
     FOREACH t IN ARRAY ARRAY['refund_attempts', 'refund_outcomes', 'intent_inbox', 'intent_inbox_readings', 'ledger_transfers', 'breaks',
-                             'lease_epochs', 'audit_log']
+                             'audit_log']
     LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION refuse(%L)',
             t || '_append_only', t, 'rows are never changed: write a new one');
