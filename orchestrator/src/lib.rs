@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod lease;
+pub mod metrics;
 pub mod psp;
 pub mod store;
