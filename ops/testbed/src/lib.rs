@@ -19,6 +19,8 @@ mod error;
 mod folder;
 mod port;
 mod postgres;
+mod process;
+mod proxy;
 mod runtime;
 mod supervisor;
 
@@ -28,4 +30,6 @@ pub use error::Error;
 pub use folder::TempFolder;
 pub use port::free_port;
 pub use postgres::{Postgres, PostgresOptions, SqlOutput, shared_postgres};
+pub use process::{Finished, Process, Program};
+pub use proxy::{Cut, Direction, Hold, Mode, Proxy, When};
 pub use supervisor::{Exit, is_running};

@@ -13,6 +13,7 @@ mod ready;
 mod sql;
 
 use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -76,6 +77,10 @@ impl Postgres {
         self.port
     }
 
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
     /// Process id of the postmaster.
     pub fn pid(&self) -> u32 {
         self.server.pid()
@@ -88,7 +93,12 @@ impl Postgres {
 
     /// Address of a database for a client.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+        Postgres::url_at(self.address(), database)
+    }
+
+    /// Address of a database for a client that goes through a proxy at `address`.
+    pub fn url_at(address: SocketAddr, database: &str) -> String {
+        format!("postgres://postgres@{address}/{database}")
     }
 
     /// Fast shutdown: sessions are ended, data is written out.

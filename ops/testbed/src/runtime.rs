@@ -22,8 +22,8 @@ pub(crate) fn runtime() -> &'static Runtime {
 
 /// Sleeps in real time, also where the caller's clock is paused.
 pub(crate) async fn sleep(duration: Duration) {
-    // The task neither panics nor is aborted, so joining it cannot fail.
-    runtime().spawn(tokio::time::sleep(duration)).await.expect("a sleep ends");
+    // Made inside the task: a sleep belongs to the runtime on which it is made. The task neither panics nor is aborted.
+    runtime().spawn(async move { tokio::time::sleep(duration).await }).await.expect("a sleep ends");
 }
 
 /// Awaits `future` for at most `duration` of real time.

@@ -109,13 +109,13 @@ impl Supervised {
     fn read_pid(&mut self) -> Result<u32, Error> {
         let failed = || Error::io(format!("read the process id of {}", self.name));
         let mut line = String::new();
-        if let Some(stdout) = &mut self.stdout {
-            for byte in stdout.bytes() {
-                match byte.map_err(failed())? {
-                    b'\n' => break,
-                    byte => line.push(char::from(byte)),
-                }
+        let mut byte = [0; 1];
+        while let Some(stdout) = &mut self.stdout {
+            let count = stdout.read(&mut byte).map_err(failed())?;
+            if count == 0 || byte[0] == b'\n' {
+                break;
             }
+            line.push(char::from(byte[0]));
         }
         line.parse().map_err(|_| failed()(std::io::Error::other(format!("the supervisor said {line:?}"))))
     }
