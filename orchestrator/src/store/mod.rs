@@ -6,6 +6,7 @@
 //! rest of a batch commits. Decision times come from the database's clock and are returned with the rows they belong to.
 
 pub mod change;
+pub mod memory;
 pub mod read;
 pub mod submit;
 
