@@ -1,6 +1,8 @@
 //! When, where, and doing it. Rules live in `jobs`; the loops here carry their plans out and keep no rules of their own.
 
+pub mod api;
 pub mod clock;
+pub mod config;
 pub mod lease;
 pub mod metrics;
 pub mod psp;
