@@ -250,7 +250,7 @@ impl Refund {
     }
 
     pub(crate) fn unread(mut self, message: InboxMessage) -> Self {
-        let number = i64::try_from(self.file.unread.len()).unwrap() + 1;
+        let number = self.file.unread.last().map_or(1, |row| row.inbox_id + 1);
         self.file.unread.push(InboxRow {
             inbox_id: number,
             intent_id: self.file.intent.intent_id.clone(),

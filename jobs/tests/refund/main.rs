@@ -2,6 +2,8 @@
 //!
 //! A decision reads `state action@seconds rung effect !break (reason)`, what is empty left out; see `build`.
 
+#![expect(clippy::unwrap_used, reason = "a test's own data is right, or the test fails")]
+
 mod build;
 mod histories;
 mod inbox;
@@ -9,3 +11,4 @@ mod model;
 mod plan;
 mod resend;
 mod settle;
+mod world;
