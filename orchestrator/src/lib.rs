@@ -8,7 +8,7 @@ pub mod metrics;
 pub mod psp;
 pub mod randomness;
 pub mod store;
-// pub mod work;
+pub mod work;
 
 /// An error with the chain of its causes, for the one place that logs it.
 #[must_use]
