@@ -2,3 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod flow_memory;
+mod store_memory;
+mod store_suite;
