@@ -23,7 +23,8 @@ CREATE TABLE payments (
     refunded_minor     INTEGER NOT NULL DEFAULT 0 CONSTRAINT payments_refunded_not_negative CHECK (refunded_minor >= 0),
     reserved_minor     INTEGER NOT NULL DEFAULT 0 CONSTRAINT payments_reserved_not_negative CHECK (reserved_minor >= 0),
     created_at         INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000),
-    CONSTRAINT payments_psp_payment_key UNIQUE (psp, psp_account, psp_payment_ref)
+    -- The provider's id leads, so that the same index finds a payment by it.
+    CONSTRAINT payments_psp_payment_key UNIQUE (psp_payment_ref, psp, psp_account)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX payments_merchant_reference ON payments (merchant_reference) WHERE merchant_reference IS NOT NULL;
 
@@ -34,7 +35,9 @@ CREATE TABLE lease_epochs (
     generation       TEXT    NOT NULL,
     highest_revision INTEGER NOT NULL DEFAULT 0,
     registered_by    TEXT    NOT NULL,
-    registered_at    INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)
+    registered_at    INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000),
+    -- Set when a later epoch is registered.
+    superseded_at    INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE refund_intents (
@@ -79,12 +82,19 @@ CREATE TABLE refund_intents (
     CONSTRAINT refund_intents_holder_with_attempt CHECK ((holder_session IS NULL) = (open_attempt IS NULL)),
     CONSTRAINT refund_intents_sending_is_open CHECK (state <> 'sending' OR open_attempt IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX refund_intents_due ON refund_intents (psp, psp_account, next_action_at) WHERE next_action_at IS NOT NULL;
+CREATE INDEX refund_intents_due ON refund_intents (psp, psp_account, machine_version, next_action, next_action_at)
+    WHERE next_action_at IS NOT NULL;
 CREATE INDEX refund_intents_open ON refund_intents (holder_session) WHERE holder_session IS NOT NULL;
 CREATE INDEX refund_intents_payment ON refund_intents (payment_id);
 CREATE INDEX refund_intents_psp_refund ON refund_intents (psp_refund_ref) WHERE psp_refund_ref IS NOT NULL;
 CREATE INDEX refund_intents_merchant_reference ON refund_intents (merchant_reference) WHERE merchant_reference IS NOT NULL;
 CREATE INDEX refund_intents_created ON refund_intents (created_at, intent_id);
+-- States a person lists and few intents are in; the way from recorded over sending to succeeded never touches it.
+CREATE INDEX refund_intents_unusual ON refund_intents (state, created_at, intent_id)
+    WHERE state IN ('unknown', 'processing', 'failed', 'canceled', 'reversed', 'needs_review');
+-- Always empty, as refund_intents_never_silent says; the gauge that watches over it must not scan.
+CREATE INDEX refund_intents_silent ON refund_intents (created_at)
+    WHERE next_action_at IS NULL AND state IN ('recorded', 'sending', 'unknown', 'processing');
 
 CREATE TABLE refund_attempts (
     attempt_id        TEXT    NOT NULL CONSTRAINT refund_attempts_pkey PRIMARY KEY,
@@ -181,8 +191,9 @@ CREATE TABLE audit_log (
     before     TEXT    CONSTRAINT audit_log_before_json CHECK (json_valid(before)),
     after      TEXT    CONSTRAINT audit_log_after_json CHECK (json_valid(after)),
     created_at INTEGER NOT NULL,
-    previous   TEXT    NOT NULL,
-    hash       TEXT    NOT NULL
+    -- One line, no fork: every row follows another one.
+    previous   TEXT    NOT NULL CONSTRAINT audit_log_previous_key UNIQUE,
+    hash       TEXT    NOT NULL CONSTRAINT audit_log_hash_key UNIQUE
 ) STRICT, WITHOUT ROWID;
 
 -- ---------------------------------------------------------------------------------------------------------------------------
@@ -224,25 +235,53 @@ CREATE TRIGGER ledger_transfers_fence AFTER INSERT ON ledger_transfers FOR EACH 
         AND (i.fence_epoch, i.fence_counter) IS (NEW.fence_epoch, NEW.fence_counter)
         AND i.amount_minor IS NEW.amount_minor AND i.currency IS NEW.currency
         AND (CASE NEW.kind WHEN 'post' THEN i.state IN ('succeeded', 'reversed') WHEN 'reverse' THEN i.state = 'reversed' ELSE 0 END))
-BEGIN SELECT RAISE(ABORT, 'ledger_transfers: the transfer does not carry its intent''s fence, amount and state'); END;
+BEGIN SELECT RAISE(ABORT, 'ledger_transfers: the transfer does not carry its intent''s fence, amount, currency and state'); END;
 
 -- An attempt is installed by the holder whose token the intent has just accepted.
 CREATE TRIGGER refund_attempts_fence AFTER INSERT ON refund_attempts FOR EACH ROW
     WHEN NOT EXISTS (SELECT 1 FROM refund_intents i WHERE i.intent_id = NEW.intent_id
         AND i.open_attempt IS NEW.attempt_id AND i.version IS NEW.installed_version
         AND (i.fence_epoch, i.fence_counter) IS (NEW.token_epoch, NEW.token_counter)
-        AND i.idempotency_key IS NEW.idempotency_key)
+        AND i.holder_session IS NEW.session_id AND i.idempotency_key IS NEW.idempotency_key
+        AND (NEW.request_body IS NULL OR i.create_body IS NEW.request_body))
 BEGIN SELECT RAISE(ABORT, 'refund_attempts: the attempt is not the one its intent has open'); END;
 
--- Names of payments and epochs stay, or UPDATE OR REPLACE could delete the row whose name is taken.
+-- Only counters of a payment change, and what disputes took back never falls. A name that could change would let UPDATE OR REPLACE
+-- delete the row whose name is taken; so with epochs.
 CREATE TRIGGER payments_identity BEFORE UPDATE ON payments FOR EACH ROW
-    WHEN ((NEW.payment_id, NEW.psp, NEW.psp_account, NEW.psp_payment_ref, NEW.currency)
-          IS NOT (OLD.payment_id, OLD.psp, OLD.psp_account, OLD.psp_payment_ref, OLD.currency))
-BEGIN SELECT RAISE(ABORT, 'payments: identity and currency never change'); END;
+    WHEN ((NEW.payment_id, NEW.psp, NEW.psp_account, NEW.psp_payment_ref, NEW.merchant_reference, NEW.currency, NEW.captured_minor,
+           NEW.created_at)
+          IS NOT
+          (OLD.payment_id, OLD.psp, OLD.psp_account, OLD.psp_payment_ref, OLD.merchant_reference, OLD.currency, OLD.captured_minor,
+           OLD.created_at)
+          OR NEW.charged_back_minor IS NULL OR NEW.charged_back_minor < OLD.charged_back_minor
+          OR NEW.refunded_minor IS NULL OR NEW.reserved_minor IS NULL)
+BEGIN SELECT RAISE(ABORT, 'payments: of a payment only the counters change, and what was charged back never falls'); END;
 
+-- Epochs follow one another; of a registered one only the revision mark rises and the end is written once.
 CREATE TRIGGER lease_epochs_identity BEFORE UPDATE ON lease_epochs FOR EACH ROW
-    WHEN ((NEW.epoch, NEW.backend, NEW.generation) IS NOT (OLD.epoch, OLD.backend, OLD.generation))
-BEGIN SELECT RAISE(ABORT, 'lease_epochs: identity never changes'); END;
+    WHEN ((NEW.epoch, NEW.backend, NEW.generation, NEW.registered_by, NEW.registered_at)
+          IS NOT (OLD.epoch, OLD.backend, OLD.generation, OLD.registered_by, OLD.registered_at)
+          OR NEW.highest_revision IS NULL OR NEW.highest_revision < OLD.highest_revision
+          OR (OLD.superseded_at IS NOT NULL AND NEW.superseded_at IS NOT OLD.superseded_at))
+BEGIN SELECT RAISE(ABORT, 'lease_epochs: of an epoch only the revision mark rises'); END;
+
+CREATE TRIGGER lease_epochs_follow AFTER INSERT ON lease_epochs FOR EACH ROW
+BEGIN
+    SELECT RAISE(ABORT, 'lease_epochs: an epoch is registered above all others')
+     WHERE NEW.superseded_at IS NOT NULL OR EXISTS (SELECT 1 FROM lease_epochs WHERE epoch > NEW.epoch);
+    UPDATE lease_epochs SET superseded_at = CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+     WHERE epoch < NEW.epoch AND superseded_at IS NULL;
+END;
+
+-- Nobody can leave a message without its twin, and no twin goes before its reading is written.
+CREATE TRIGGER intent_inbox_twins AFTER INSERT ON intent_inbox FOR EACH ROW
+BEGIN INSERT INTO intent_inbox_unread (inbox_id, intent_id) VALUES (NEW.inbox_id, NEW.intent_id); END;
+
+CREATE TRIGGER intent_inbox_unread_read AFTER DELETE ON intent_inbox_unread FOR EACH ROW
+    WHEN NOT EXISTS (SELECT 1 FROM intent_inbox_readings d JOIN refund_intents i ON i.intent_id = OLD.intent_id
+                      WHERE d.inbox_id = OLD.inbox_id AND d.version = i.version)
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: the row is not read by the change its intent has just made'); END;
 
 -- Evidence is append-only; intents and payments stay.
 CREATE TRIGGER refund_attempts_append_only BEFORE UPDATE ON refund_attempts FOR EACH ROW
@@ -251,6 +290,8 @@ CREATE TRIGGER refund_outcomes_append_only BEFORE UPDATE ON refund_outcomes FOR 
 BEGIN SELECT RAISE(ABORT, 'refund_outcomes: rows are never changed: write a new one'); END;
 CREATE TRIGGER intent_inbox_append_only BEFORE UPDATE ON intent_inbox FOR EACH ROW
 BEGIN SELECT RAISE(ABORT, 'intent_inbox: rows are never changed: write a new one'); END;
+CREATE TRIGGER intent_inbox_unread_append_only BEFORE UPDATE ON intent_inbox_unread FOR EACH ROW
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: rows are never changed: write a new one'); END;
 CREATE TRIGGER intent_inbox_readings_append_only BEFORE UPDATE ON intent_inbox_readings FOR EACH ROW
 BEGIN SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never changed: write a new one'); END;
 CREATE TRIGGER ledger_transfers_append_only BEFORE UPDATE ON ledger_transfers FOR EACH ROW
@@ -288,7 +329,7 @@ CREATE TRIGGER refund_intents_no_replace BEFORE INSERT ON refund_intents FOR EAC
 BEGIN SELECT RAISE(ABORT, 'refund_intents: rows are never replaced: this key exists'); END;
 CREATE TRIGGER payments_no_replace BEFORE INSERT ON payments FOR EACH ROW
     WHEN EXISTS (SELECT 1 FROM payments o WHERE o.payment_id = NEW.payment_id)
-        OR EXISTS (SELECT 1 FROM payments o WHERE o.psp = NEW.psp AND o.psp_account = NEW.psp_account AND o.psp_payment_ref = NEW.psp_payment_ref)
+        OR EXISTS (SELECT 1 FROM payments o WHERE o.psp_payment_ref = NEW.psp_payment_ref AND o.psp = NEW.psp AND o.psp_account = NEW.psp_account)
 BEGIN SELECT RAISE(ABORT, 'payments: rows are never replaced: this key exists'); END;
 CREATE TRIGGER refund_attempts_no_replace BEFORE INSERT ON refund_attempts FOR EACH ROW
     WHEN EXISTS (SELECT 1 FROM refund_attempts o WHERE o.attempt_id = NEW.attempt_id)
@@ -301,6 +342,9 @@ CREATE TRIGGER intent_inbox_no_replace BEFORE INSERT ON intent_inbox FOR EACH RO
     WHEN EXISTS (SELECT 1 FROM intent_inbox o WHERE o.inbox_id = NEW.inbox_id)
         OR EXISTS (SELECT 1 FROM intent_inbox o WHERE o.source_id = NEW.source_id)
 BEGIN SELECT RAISE(ABORT, 'intent_inbox: rows are never replaced: this key exists'); END;
+CREATE TRIGGER intent_inbox_unread_no_replace BEFORE INSERT ON intent_inbox_unread FOR EACH ROW
+    WHEN EXISTS (SELECT 1 FROM intent_inbox_unread o WHERE o.inbox_id = NEW.inbox_id)
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: rows are never replaced: this key exists'); END;
 CREATE TRIGGER intent_inbox_readings_no_replace BEFORE INSERT ON intent_inbox_readings FOR EACH ROW
     WHEN EXISTS (SELECT 1 FROM intent_inbox_readings o WHERE o.inbox_id = NEW.inbox_id)
 BEGIN SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never replaced: this key exists'); END;
@@ -316,4 +360,6 @@ CREATE TRIGGER lease_epochs_no_replace BEFORE INSERT ON lease_epochs FOR EACH RO
 BEGIN SELECT RAISE(ABORT, 'lease_epochs: rows are never replaced: this key exists'); END;
 CREATE TRIGGER audit_log_no_replace BEFORE INSERT ON audit_log FOR EACH ROW
     WHEN EXISTS (SELECT 1 FROM audit_log o WHERE o.audit_id = NEW.audit_id)
+        OR EXISTS (SELECT 1 FROM audit_log o WHERE o.previous = NEW.previous)
+        OR EXISTS (SELECT 1 FROM audit_log o WHERE o.hash = NEW.hash)
 BEGIN SELECT RAISE(ABORT, 'audit_log: rows are never replaced: this key exists'); END;

@@ -7,6 +7,7 @@
 
 pub mod change;
 pub mod read;
+pub mod sqlite;
 pub mod submit;
 
 use async_trait::async_trait;
