@@ -10,6 +10,7 @@ pub(crate) mod changes;
 pub(crate) mod events;
 pub(crate) mod keys;
 pub(crate) mod payments;
+mod refund_views;
 pub(crate) mod refunds;
 pub(crate) mod sight;
 pub(crate) mod tallies;

@@ -1,14 +1,12 @@
-//! Refunds: created, read, listed, updated, canceled. How a refund changes on its own is in `changes`.
+//! Refunds: created, updated, canceled. How they are shown is in `refund_views`, how one changes on its own in `changes`.
 //!
 //! Checks in the order Stripe is seen to make them: payment known, paid, not disputed, not fully refunded, amount within the rest.
 
 use super::payments::Face;
 use super::transactions::TransactionKind;
 use super::{Id, State};
-use crate::faults::Script;
+use crate::faults::{Script, Start};
 use crate::wire::form::Metadata;
-use crate::wire::objects::{ListObject, RefundObject};
-use crate::wire::page::{Candidates, Cursor, PageQuery};
 use crate::wire::{ApiError, Currency, Form};
 
 #[derive(Debug)]
@@ -33,6 +31,7 @@ pub(crate) struct Refund {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefundStatus {
     Pending,
+    RequiresAction,
     Succeeded,
     Failed,
     Canceled,
@@ -42,6 +41,7 @@ impl RefundStatus {
     pub(crate) fn wire(self) -> &'static str {
         match self {
             Self::Pending => "pending",
+            Self::RequiresAction => "requires_action",
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Canceled => "canceled",
@@ -99,7 +99,11 @@ impl State {
         let rest = self.refundable(payment_at, order.amount)?;
         let currency = self.payments[payment_at as usize].currency;
         let (amount, currency) = if script.answer_only { (rest, currency) } else { script.disguise(rest, currency) };
-        let status = if script.pending.is_some() { RefundStatus::Pending } else { RefundStatus::Succeeded };
+        let (status, pending_reason) = match script.start {
+            Start::Succeeded => (RefundStatus::Succeeded, None),
+            Start::Pending { reason } => (RefundStatus::Pending, reason),
+            Start::RequiresAction => (RefundStatus::RequiresAction, None),
+        };
         let id: Id = self.ids.next("re").into();
         let at = self.refunds.len() as u32;
         self.tallies.refund_executed(order.metadata.get(&self.reference_key), at);
@@ -111,7 +115,7 @@ impl State {
             amount,
             currency,
             status,
-            pending_reason: script.pending.flatten(),
+            pending_reason,
             failure_reason: None,
             reason: order.reason,
             metadata: order.metadata,
@@ -172,7 +176,7 @@ impl State {
 
     pub(crate) fn cancel_refund(&mut self, at: u32, now_ms: i64) -> Result<(), ApiError> {
         let refund = &mut self.refunds[at as usize];
-        if refund.status != RefundStatus::Pending {
+        if !matches!(refund.status, RefundStatus::Pending | RefundStatus::RequiresAction) {
             let message =
                 format!("Refund {} cannot be canceled because it has status {}.", refund.id, refund.status.wire());
             return Err(ApiError::invalid(message));
@@ -182,73 +186,11 @@ impl State {
         self.emit_refund(at, &["refund.updated"], now_ms);
         Ok(())
     }
-
-    pub(crate) fn refund_object<'a>(&'a self, refund: &'a Refund) -> RefundObject<'a> {
-        let payment = &self.payments[refund.payment as usize];
-        let transaction = |at: Option<u32>| at.map(|at| &*self.transactions[at as usize].id);
-        RefundObject {
-            id: &refund.id,
-            object: "refund",
-            amount: refund.amount,
-            balance_transaction: transaction(refund.transaction),
-            charge: payment.charge.as_deref(),
-            created: refund.created_ms / 1000,
-            currency: refund.currency.as_str(),
-            failure_balance_transaction: transaction(refund.failure_transaction),
-            failure_reason: refund.failure_reason.as_deref(),
-            metadata: &refund.metadata,
-            payment_intent: payment.intent.as_deref(),
-            pending_reason: refund.pending_reason,
-            reason: refund.reason.as_deref(),
-            receipt_number: None,
-            source_transfer_reversal: None,
-            status: refund.status.wire(),
-            transfer_reversal: None,
-        }
-    }
-
-    pub(crate) fn refund_json(&self, at: u32) -> Vec<u8> {
-        serde_json::to_vec(&self.refund_object(&self.refunds[at as usize])).unwrap_or_default()
-    }
-
-    /// The answer to a create, which may say something else than the book does.
-    pub(crate) fn created_json(&self, at: u32, script: &Script) -> Vec<u8> {
-        let refund = &self.refunds[at as usize];
-        let (amount, currency) = script.disguise(refund.amount, refund.currency);
-        let object = RefundObject { amount, currency: currency.as_str(), ..self.refund_object(refund) };
-        serde_json::to_vec(&object).unwrap_or_default()
-    }
-
-    pub(crate) fn list_refunds(&self, account: &str, form: &Form, now_ms: i64) -> Result<Vec<u8>, ApiError> {
-        let query = PageQuery::parse(form)?;
-        let find = |id: &str, param| self.find_refund(account, id, param);
-        let cursor = match &query.cursor {
-            None => None,
-            Some(Cursor::StartingAfter(id)) => Some(Cursor::StartingAfter(find(id, "starting_after")?)),
-            Some(Cursor::EndingBefore(id)) => Some(Cursor::EndingBefore(find(id, "ending_before")?)),
-        };
-        let by_face = |face: Face| form.text(face.name()).map(|id| self.find_payment(account, face, id, face.name()));
-        let payment = by_face(Face::Intent).or_else(|| by_face(Face::Charge)).transpose()?;
-        let candidates = match payment {
-            Some(at) => Candidates::These(&self.payments[at as usize].refunds),
-            None => Candidates::Below(self.refunds.len() as u32),
-        };
-        let keep = |at: u32| {
-            let refund = &self.refunds[at as usize];
-            refund.listed_ms <= now_ms
-                && *self.payments[refund.payment as usize].account == *account
-                && query.covers(refund.created_ms / 1000)
-        };
-        let page = candidates.page(cursor.as_ref(), query.limit, keep);
-        let data = page.positions.iter().map(|at| self.refund_object(&self.refunds[*at as usize])).collect();
-        let list = ListObject { object: "list", url: "/v1/refunds", has_more: page.has_more, data };
-        Ok(serde_json::to_vec(&list).unwrap_or_default())
-    }
 }
 
 impl Script {
     /// The amount and currency that the script puts in place of these.
-    fn disguise(&self, amount: i64, currency: Currency) -> (i64, Currency) {
+    pub(super) fn disguise(&self, amount: i64, currency: Currency) -> (i64, Currency) {
         let other = self.other_currency.as_deref().and_then(|code| Currency::parse(code).ok());
         (self.other_amount.unwrap_or(amount), other.unwrap_or(currency))
     }
