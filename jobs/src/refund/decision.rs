@@ -75,14 +75,25 @@ impl Decision {
         self.next_action_at = Some(at);
     }
 
-    /// Waits for a person, with the ground.
+    /// Waits for a person, with the ground. A final state stays as it is, its own reason kept: say the ground in a break.
     pub fn park(&mut self, reason: String) {
         if next(self.state, Event::Parked).is_ok() {
             self.state = State::NeedsReview;
+            self.state_reason = Some(reason);
             self.rung = 0;
         }
-        self.state_reason = Some(reason);
         self.plan_nothing();
+    }
+
+    /// A look asked for from outside stands in for the planned one, so it does not use up the ladder.
+    pub fn look_now(&mut self, now: DateTime<Utc>) {
+        if self.next_action_at.is_some_and(|at| at > now) {
+            self.rung = (self.rung - 1).max(0);
+        }
+        if self.state.is_final() {
+            self.rung = 0;
+        }
+        self.plan_at(NextAction::Lookup, now);
     }
 
     /// The next lookup by the ladder of the state; at its end the intent is parked, or left if it is final.

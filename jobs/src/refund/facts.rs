@@ -16,6 +16,12 @@ pub struct Known<'a> {
     pub outcome: Option<&'a Outcome>,
 }
 
+impl Known<'_> {
+    fn shows_refund(&self) -> bool {
+        matches!(self.outcome, Some(Outcome::Accepted { .. } | Outcome::Found { .. }))
+    }
+}
+
 /// All attempts of one intent, in order.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
@@ -40,12 +46,20 @@ impl<'a> Facts<'a> {
         Self { known }
     }
 
-    fn creates(&self) -> impl Iterator<Item = &Known<'a>> {
+    fn creates(&self) -> impl DoubleEndedIterator<Item = &Known<'a>> {
         self.known.iter().filter(|known| known.attempt.kind == AttemptKind::Create)
     }
 
+    /// Readings that were complete and did not show our refund.
+    fn absences(&self) -> impl DoubleEndedIterator<Item = &'a Attempt> {
+        self.known
+            .iter()
+            .filter(|known| known.attempt.kind == AttemptKind::Lookup && matches!(known.outcome, Some(Outcome::Absent)))
+            .map(|known| known.attempt)
+    }
+
     /// Creates that may have executed: all but those proved not executed.
-    fn possible_creates(&self) -> impl Iterator<Item = &Known<'a>> {
+    fn possible_creates(&self) -> impl DoubleEndedIterator<Item = &Known<'a>> {
         self.creates().filter(|known| !matches!(known.outcome, Some(Outcome::NotExecuted { .. })))
     }
 
@@ -58,7 +72,19 @@ impl<'a> Facts<'a> {
     /// When the provider may forget the key, counted from the earliest create that may have executed. A resend never renews it.
     #[must_use]
     pub fn key_expires_at(&self) -> Option<DateTime<Utc>> {
-        self.possible_creates().find_map(|known| known.attempt.key_expires_at)
+        self.possible_creates().next()?.attempt.key_expires_at
+    }
+
+    /// How many creates may have executed.
+    #[must_use]
+    pub fn possible_create_count(&self) -> usize {
+        self.possible_creates().count()
+    }
+
+    /// When the last create was given up. Where nothing can be looked up, this passed is all that absence can mean.
+    #[must_use]
+    pub fn given_up_at(&self) -> Option<DateTime<Utc>> {
+        self.possible_creates().map(|known| known.attempt.deadline).max()
     }
 
     /// The time a reading must have begun at to prove that none of our creates is there.
@@ -71,21 +97,37 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn absence_proof(&self) -> Option<&'a Attempt> {
         let absent_until = self.absent_until()?;
-        self.known
-            .iter()
-            .filter(|known| matches!(known.outcome, Some(Outcome::Absent)) && known.attempt.started_at >= absent_until)
-            .map(|known| known.attempt)
-            .next_back()
+        self.absences().rfind(|reading| reading.started_at >= absent_until)
     }
 
-    /// Whether any create other than `attempt` is open, given that `absent` says whether all of them are absent by the rule.
+    /// Whether any create other than `attempt` is open. `no_lookup_at` is the time now where the provider can not be asked:
+    /// there a create is absent when its deadline has passed.
     #[must_use]
-    pub fn other_create_open(&self, attempt: &Attempt) -> bool {
-        let absent_since = self.latest_absent_start();
+    pub fn other_create_open(&self, attempt: &Attempt, no_lookup_at: Option<DateTime<Utc>>) -> bool {
+        let absent_since = self.absences().map(|reading| reading.started_at).max();
         self.creates().filter(|known| known.attempt.attempt_id != attempt.attempt_id).any(|known| match known.outcome {
             Some(Outcome::Rejected { .. } | Outcome::NotExecuted { .. }) => false,
-            _ => !is_absent(known.attempt, absent_since),
+            _ => match no_lookup_at {
+                Some(now) => now < known.attempt.deadline,
+                None => !is_absent(known.attempt, absent_since),
+            },
         })
+    }
+
+    /// An answer or a reading showed a refund of ours.
+    #[must_use]
+    pub fn was_shown(&self) -> bool {
+        self.known.iter().any(Known::shows_refund)
+    }
+
+    /// A later call than `attempt` has shown our refund, so that what `attempt` says of its status is the older view.
+    #[must_use]
+    pub fn is_overtaken(&self, attempt: &Attempt) -> bool {
+        self.known
+            .iter()
+            .rev()
+            .take_while(|known| known.attempt.attempt_id != attempt.attempt_id)
+            .any(Known::shows_refund)
     }
 
     /// Whether some create other than `attempt` was never answered with a rejection or a proof that it was not executed.
@@ -99,7 +141,7 @@ impl<'a> Facts<'a> {
     /// The create that was refused last, if any was.
     #[must_use]
     pub fn last_rejection(&self) -> Option<(&'a Attempt, &'a super::outcome::Rejection)> {
-        self.known.iter().rev().find_map(|known| match known.outcome {
+        self.creates().rev().find_map(|known| match known.outcome {
             Some(Outcome::Rejected { rejection }) => Some((known.attempt, rejection)),
             _ => None,
         })
@@ -111,18 +153,16 @@ impl<'a> Facts<'a> {
         self.last_rejection().is_some_and(|(_, rejection)| rejection.class == RejectionClass::AlreadyRefunded)
     }
 
-    fn latest_absent_start(&self) -> Option<DateTime<Utc>> {
+    /// How many of the latest attempts of a kind in a row were not executed. Lookups between two creates do not count, or a
+    /// resend would be tried every second.
+    #[must_use]
+    pub fn not_executed_in_a_row(&self, kind: AttemptKind) -> usize {
         self.known
             .iter()
-            .filter(|known| matches!(known.outcome, Some(Outcome::Absent)))
-            .map(|known| known.attempt.started_at)
-            .max()
-    }
-
-    /// How many of the latest attempts in a row were not executed.
-    #[must_use]
-    pub fn not_executed_in_a_row(&self) -> usize {
-        self.known.iter().rev().take_while(|known| matches!(known.outcome, Some(Outcome::NotExecuted { .. }))).count()
+            .rev()
+            .filter(|known| known.attempt.kind == kind)
+            .take_while(|known| matches!(known.outcome, Some(Outcome::NotExecuted { .. })))
+            .count()
     }
 }
 

@@ -111,6 +111,12 @@ fn look_up(file: &IntentFile, capabilities: &Capabilities, circumstances: Circum
     }
     match file.intent.state {
         State::Sending | State::Unknown => resend(file, capabilities, circumstances, facts),
+        // Nobody to ask: its ladder is the time given to a notice or to the settlement before a person looks.
+        State::Processing => {
+            let mut decision = Decision::unchanged(&file.intent);
+            decision.climb(capabilities, circumstances.now.database, None);
+            write(decision)
+        }
         State::NeedsReview => parked(file, file.intent.state_reason.clone().unwrap_or_else(|| "no_lookup".to_owned())),
         _ => parked(file, "no_lookup: this provider can not be asked about a refund".to_owned()),
     }
@@ -130,7 +136,7 @@ fn resend(file: &IntentFile, capabilities: &Capabilities, circumstances: Circums
             if decision.state == State::Sending {
                 take_over(&mut decision);
             }
-            let until = facts.absent_until().unwrap_or(circumstances.now.database);
+            let until = facts.given_up_at().unwrap_or(circumstances.now.database);
             decision.plan_at(NextAction::Create, until.max(circumstances.now.database));
             write(decision)
         }
@@ -138,9 +144,11 @@ fn resend(file: &IntentFile, capabilities: &Capabilities, circumstances: Circums
     }
 }
 
-fn take_over(decision: &mut Decision) {
+/// The lookup that follows comes at once; the ladder starts behind it.
+pub(super) fn take_over(decision: &mut Decision) {
     if decision.take(Event::TakenOver).is_ok() {
         decision.state_reason = Some("its holder went away during the call".to_owned());
+        decision.rung = 1;
     }
 }
 
@@ -172,8 +180,6 @@ fn call(
     let mut installed = Decision::unchanged(intent);
     if installed.state == State::Sending {
         take_over(&mut installed);
-        // The lookup that follows a take-over comes at once; the ladder starts behind it.
-        installed.rung = 1;
     }
     if kind == AttemptKind::Create && installed.take(Event::CreateStarted).is_err() {
         return parked(file, format!("no_create_from_{}: report this", intent.state));

@@ -27,6 +27,8 @@ pub enum NoResend {
     KeyTooOld,
     #[error("the provider said the payment holds no more to refund")]
     AlreadyRefunded,
+    #[error("the provider refused a create")]
+    Rejected,
 }
 
 /// The two clocks a resend must agree with.
@@ -45,6 +47,9 @@ pub fn grounds(intent: &Intent, facts: &Facts<'_>, capabilities: &Capabilities, 
     if facts.was_already_refunded() {
         return Err(NoResend::AlreadyRefunded);
     }
+    if facts.last_rejection().is_some() {
+        return Err(NoResend::Rejected);
+    }
     let expires_at = facts.key_expires_at().ok_or(NoResend::NoKeyOnRecord)?;
     let margin = (capabilities.hold_max * 2).max(lifetime / 10);
     let safe_until = expires_at - margin;
@@ -55,7 +60,7 @@ pub fn grounds(intent: &Intent, facts: &Facts<'_>, capabilities: &Capabilities, 
         let reading = facts.absence_proof().ok_or(NoResend::NotAbsent)?;
         format!("absent in lookup {} begun {}", reading.attempt_id, stamp(reading.started_at))
     } else {
-        let deadline = facts.absent_until().ok_or(NoResend::NotAbsent)?;
+        let deadline = facts.given_up_at().ok_or(NoResend::NotAbsent)?;
         if now.database < deadline {
             return Err(NoResend::NotAbsent);
         }

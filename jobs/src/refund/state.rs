@@ -192,6 +192,7 @@ pub fn next(state: State, event: Event) -> Result<Step, IllegalTransition> {
         (S::Recorded | S::Sending | S::Unknown, E::NothingExecuted) => step(S::Recorded, Effect::None),
         (S::Sending | S::Unknown, E::OutcomeOpen) => step(S::Unknown, Effect::None),
         (S::Recorded | S::Sending | S::Unknown | S::NeedsReview, E::RefusedForGood) => step(S::Failed, Effect::None),
+        (S::Failed | S::Canceled, E::RefusedForGood) => step(state, Effect::None),
         (S::Recorded, E::CancelRequested) => step(S::Canceled, Effect::None),
         (S::Recorded | S::Sending | S::Unknown | S::Processing | S::NeedsReview, E::Parked) => {
             step(S::NeedsReview, Effect::None)
