@@ -8,6 +8,7 @@
 pub mod change;
 pub mod memory;
 pub mod read;
+pub mod schema;
 pub mod submit;
 
 use async_trait::async_trait;
