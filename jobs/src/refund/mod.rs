@@ -2,5 +2,6 @@
 
 pub mod capabilities;
 pub mod intent;
+pub mod key;
 pub mod outcome;
 pub mod state;

@@ -92,11 +92,11 @@ impl RefundOrder {
 
 impl State {
     pub(crate) fn create_refund(&mut self, order: RefundOrder, script: &Script, now_ms: i64) -> Result<u32, ApiError> {
-        let payment_at = self.find_payment(&order.account, order.face, &order.payment, order.face.name())?;
-        let rest = self.refundable(payment_at, order.amount)?;
         if let Some(refuse) = &script.refuse {
             return Err(refuse.clone());
         }
+        let payment_at = self.find_payment(&order.account, order.face, &order.payment, order.face.name())?;
+        let rest = self.refundable(payment_at, order.amount)?;
         let currency = self.payments[payment_at as usize].currency;
         let (amount, currency) = if script.answer_only { (rest, currency) } else { script.disguise(rest, currency) };
         let status = if script.pending.is_some() { RefundStatus::Pending } else { RefundStatus::Succeeded };
