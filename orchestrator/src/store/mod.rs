@@ -7,9 +7,11 @@
 
 pub mod audit;
 pub mod change;
+pub mod memory;
 pub mod migrate;
 pub mod postgres;
 pub mod read;
+pub mod sqlite;
 pub mod submit;
 
 use async_trait::async_trait;
