@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod flow_memory;
+mod sql_prompt_sqlite;
 mod store_memory;
+mod store_sqlite;
 mod store_suite;

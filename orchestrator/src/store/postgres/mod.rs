@@ -20,6 +20,7 @@ mod evidence;
 mod failure;
 mod find;
 mod inbox;
+pub mod leases;
 mod list;
 mod load;
 mod pauses;

@@ -1,9 +1,9 @@
 //! What others than the holder have to say about an intent: appended, each source id once. A trigger adds the unread twin.
 
-use super::super::StoreError;
-use super::super::change::{InboxResult, NewInboxRow};
 use super::connect::store_error;
 use super::statement::{array, document, expect_rows, now_micros};
+use crate::store::StoreError;
+use crate::store::change::{InboxResult, NewInboxRow};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! Pages of intents, and sums over all of them.
 
-use super::super::StoreError;
-use super::super::read::{AccountBalance, Backlog, IntentFilter, IntentPage, StateCount};
 use super::connect::store_error;
 use super::rows::{self, IntentRow};
 use super::statement::array;
+use crate::store::StoreError;
+use crate::store::read::{AccountBalance, Backlog, IntentFilter, IntentPage, StateCount};
 use jobs::ids::IntentId;
 use jobs::refund::intent::{Intent, MACHINE_VERSION};
 use sqlx::SqliteConnection;

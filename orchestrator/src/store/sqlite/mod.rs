@@ -14,6 +14,7 @@ mod connect;
 mod evidence;
 mod inbox;
 mod judge;
+pub mod leases;
 mod listing;
 mod looking;
 mod migrate;

@@ -1,6 +1,6 @@
 //! Where the database file lies, and who deletes it.
 
-use super::super::StoreError;
+use crate::store::StoreError;
 use std::path::{Path, PathBuf};
 
 /// A file of the caller's, or one that goes with the store.

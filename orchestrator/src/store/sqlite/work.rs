@@ -1,9 +1,9 @@
 //! What a worker asks before it plans: which intents are due, and what is on record about them.
 
-use super::super::{DueQuery, Loaded, StoreError};
 use super::connect::store_error;
 use super::rows::{self, AttemptRow, IntentRow, MessageRow};
 use super::statement::{array, now_micros};
+use crate::store::{DueQuery, Loaded, StoreError};
 use jobs::ids::IntentId;
 use jobs::refund::intent::{Attempt, InboxRow, Intent, IntentFile};
 use sqlx::SqliteConnection;
