@@ -1,4 +1,5 @@
 //! All integration tests of the orchestrator, in one binary because linking is what costs here.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 mod store_memory;
+mod store_model;
 mod store_suite;
