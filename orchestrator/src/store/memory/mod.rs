@@ -2,7 +2,7 @@
 //!
 //! One mutex guards one value, so a call is one whole transaction by construction: it judges everything first, then either
 //! writes all of it or nothing. Maps are ordered, so the same calls at the same times give the same rows. Every write of an
-//! intent passes [`fences`], which says the same as the triggers and constraints of the database; [`MemoryStore::write_as_anyone`]
+//! intent passes `fences`, which says the same as the triggers and constraints of the database; [`MemoryStore::write_as_anyone`]
 //! goes there directly, past the filters of [`Store::apply`], as a program without manners or a person at a SQL prompt would.
 //!
 //! It outlives a simulated crash of a replica because the value is shared, and nothing else survives: there is no file. Times are kept
