@@ -4,5 +4,6 @@
 mod flow_memory;
 mod sql_prompt_sqlite;
 mod store_memory;
+mod store_model;
 mod store_sqlite;
 mod store_suite;
