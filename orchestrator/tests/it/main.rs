@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod flow_memory;
+mod postgres_database;
+mod sql_prompt_postgres;
 mod sql_prompt_sqlite;
 mod store_memory;
 mod store_model;
