@@ -64,11 +64,11 @@ impl State {
     }
 
     fn change(&mut self, at: u32, change: Change, now_ms: i64) {
-        let status = self.refunds[at as usize].status;
+        let status = self.refunds[at].status;
         match (status, change) {
             (RefundStatus::Pending | RefundStatus::RequiresAction, Change::Succeed) => {
                 let transaction = self.book_refund(at, TransactionKind::Refund, now_ms);
-                let refund = &mut self.refunds[at as usize];
+                let refund = &mut self.refunds[at];
                 (refund.status, refund.pending_reason) = (RefundStatus::Succeeded, None);
                 refund.transaction = Some(transaction);
                 self.emit_refund(at, &["refund.updated"], now_ms);
@@ -79,11 +79,12 @@ impl State {
             ) => {
                 if status == RefundStatus::Succeeded {
                     let transaction = self.book_refund(at, TransactionKind::RefundFailure, now_ms);
-                    self.refunds[at as usize].failure_transaction = Some(transaction);
+                    self.refunds[at].failure_transaction = Some(transaction);
                 }
-                let refund = &mut self.refunds[at as usize];
+                let refund = &mut self.refunds[at];
                 (refund.status, refund.pending_reason) = (RefundStatus::Failed, None);
                 refund.failure_reason = Some(reason.into());
+                self.payments[refund.payment].refunded -= refund.amount;
                 self.emit_refund(at, &["refund.updated", "refund.failed"], now_ms);
             }
             (RefundStatus::Succeeded, Change::Succeed) | (RefundStatus::Failed | RefundStatus::Canceled, _) => {}

@@ -97,7 +97,7 @@ impl State {
         }
         let payment_at = self.find_payment(&order.account, order.face, &order.payment, order.face.name())?;
         let rest = self.refundable(payment_at, order.amount)?;
-        let currency = self.payments[payment_at as usize].currency;
+        let currency = self.payments[payment_at].currency;
         let (amount, currency) = if script.answer_only { (rest, currency) } else { script.disguise(rest, currency) };
         let (status, pending_reason) = match script.start {
             Start::Succeeded => (RefundStatus::Succeeded, None),
@@ -108,7 +108,9 @@ impl State {
         let at = self.refunds.len() as u32;
         self.tallies.refund_executed(order.metadata.get(&self.reference_key), at);
         self.refund_by_id.insert(id.clone(), at);
-        self.payments[payment_at as usize].refunds.push(at);
+        let payment = &mut self.payments[payment_at];
+        payment.refunds.push(at);
+        payment.refunded += amount;
         self.refunds.push(Refund {
             id,
             payment: payment_at,
@@ -126,7 +128,7 @@ impl State {
             failure_transaction: None,
         });
         if status == RefundStatus::Succeeded {
-            self.refunds[at as usize].transaction = Some(self.book_refund(at, TransactionKind::Refund, now_ms));
+            self.refunds[at].transaction = Some(self.book_refund(at, TransactionKind::Refund, now_ms));
         }
         self.plan_changes(at, &script.changes, now_ms);
         self.emit_refund(at, &["refund.created", "charge.refunded"], now_ms);
@@ -135,7 +137,7 @@ impl State {
 
     /// The amount to refund, if the payment lets it.
     fn refundable(&self, payment_at: u32, asked: Option<i64>) -> Result<i64, ApiError> {
-        let payment = &self.payments[payment_at as usize];
+        let payment = &self.payments[payment_at];
         let Some(charge) = &payment.charge else {
             let id = payment.intent.as_deref().unwrap_or_default();
             return Err(ApiError::invalid(format!(
@@ -146,7 +148,7 @@ impl State {
             let message = format!("Charge {charge} has been charged back; cannot issue a refund.");
             return Err(ApiError::invalid(message).coded("charge_disputed"));
         }
-        let rest = payment.amount - self.refunded(payment);
+        let rest = payment.amount - payment.refunded;
         if rest <= 0 {
             let message = format!("Charge {charge} has already been refunded.");
             return Err(ApiError::invalid(message).coded("charge_already_refunded"));
@@ -162,27 +164,27 @@ impl State {
 
     pub(crate) fn find_refund(&self, account: &str, id: &str, param: &'static str) -> Result<u32, ApiError> {
         let found = self.refund_by_id.get(id).copied();
-        let own = found.filter(|at| *self.payments[self.refunds[*at as usize].payment as usize].account == *account);
+        let own = found.filter(|at| *self.payments[self.refunds[*at].payment].account == *account);
         own.ok_or_else(|| ApiError::no_such("refund", id, param))
     }
 
     pub(crate) fn update_refund(&mut self, at: u32, form: &Form, now_ms: i64) -> Result<(), ApiError> {
-        let mut metadata = self.refunds[at as usize].metadata.clone();
+        let mut metadata = self.refunds[at].metadata.clone();
         metadata.merge(form)?;
-        self.refunds[at as usize].metadata = metadata;
+        self.refunds[at].metadata = metadata;
         self.emit_refund(at, &["refund.updated"], now_ms);
         Ok(())
     }
 
     pub(crate) fn cancel_refund(&mut self, at: u32, now_ms: i64) -> Result<(), ApiError> {
-        let refund = &mut self.refunds[at as usize];
+        let refund = &mut self.refunds[at];
         if !matches!(refund.status, RefundStatus::Pending | RefundStatus::RequiresAction) {
             let message =
                 format!("Refund {} cannot be canceled because it has status {}.", refund.id, refund.status.wire());
             return Err(ApiError::invalid(message));
         }
-        refund.status = RefundStatus::Canceled;
-        refund.pending_reason = None;
+        (refund.status, refund.pending_reason) = (RefundStatus::Canceled, None);
+        self.payments[refund.payment].refunded -= refund.amount;
         self.emit_refund(at, &["refund.updated"], now_ms);
         Ok(())
     }
