@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod flow_memory;
+mod lease_memory;
+mod lease_postgres;
+mod lease_sqlite;
+mod lease_suite;
 mod postgres_database;
 mod sql_prompt_postgres;
 mod sql_prompt_sqlite;

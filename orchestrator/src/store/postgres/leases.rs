@@ -15,6 +15,8 @@ mod generation;
 mod registration;
 
 use crate::lease::{Claim, ClaimOrder, Hold, LeaseError, Leases, Renewal, ResourceKey, SessionGrant, check_count};
+use crate::store::StoreError;
+use crate::store::postgres::PostgresOptions;
 use async_trait::async_trait;
 use calls::LeaseCalls;
 use jobs::ids::{SessionId, Token};
@@ -61,11 +63,21 @@ pub struct PostgresLeases {
 }
 
 impl PostgresLeases {
-    /// Over a pool; `call_timeout` bounds each call, the wait for a connection included. A pool of its own keeps renewals from
-    /// queueing behind bulk writes.
+    /// Over a pool; `call_timeout` bounds each call, the wait for a connection included.
     #[must_use]
     pub const fn new(pool: PgPool, call_timeout: Duration) -> Self {
         Self { calls: LeaseCalls::new(pool, call_timeout) }
+    }
+
+    /// With a pool of its own, so that renewals do not queue behind bulk writes. A few connections are enough: claims queue anyway.
+    pub async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
+        let pool = options.connect().await?;
+        Ok(Self::new(pool, options.call_timeout))
+    }
+
+    /// Ends all connections, after the calls that use them.
+    pub async fn close(&self) {
+        self.calls.close().await;
     }
 }
 

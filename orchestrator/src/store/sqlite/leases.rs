@@ -14,6 +14,7 @@ mod steps;
 
 use crate::clock::Clock;
 use crate::lease::{Claim, ClaimOrder, Hold, LeaseError, Leases, Renewal, ResourceKey, SessionGrant, check_count};
+use crate::store::sqlite::SqliteStore;
 use async_trait::async_trait;
 use calls::{LeaseCalls, nanoseconds};
 use jobs::ids::{SessionId, Token};
@@ -52,6 +53,14 @@ pub struct Host {
     pub generation: Uuid,
 }
 
+impl Host {
+    /// This machine, as it runs now.
+    pub fn here(generation: Uuid) -> std::io::Result<Self> {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
+        Ok(Self { boot_id, generation })
+    }
+}
+
 /// The lease service of one file.
 #[derive(Debug, Clone)]
 pub struct SqliteLeases {
@@ -65,6 +74,12 @@ impl SqliteLeases {
     pub fn new(writer: SqlitePool, clock: Arc<dyn Clock>, host: &Host, call_timeout: Duration) -> Self {
         let calls = LeaseCalls::new(writer, clock, &host.boot_id, call_timeout);
         Self { calls, generation: host.generation }
+    }
+
+    /// In the file of a store that is open.
+    #[must_use]
+    pub fn of_store(store: &SqliteStore, clock: Arc<dyn Clock>, host: &Host, call_timeout: Duration) -> Self {
+        Self::new(store.connections().writer().clone(), clock, host, call_timeout)
     }
 }
 

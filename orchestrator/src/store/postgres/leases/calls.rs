@@ -45,6 +45,10 @@ impl LeaseCalls {
         Self { pool, call_timeout }
     }
 
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+
     pub(super) async fn call<T, F>(&self, what: &'static str, body: F) -> Result<T, LeaseError>
     where
         T: Send + 'static,

@@ -7,12 +7,10 @@
 use super::calls::Failure;
 use super::generation::Generation;
 use crate::lease::register::{Found, Registered, Registration, judge};
-use crate::store::audit::{self, AuditEntry};
-use chrono::{DateTime, Utc};
+use crate::store::postgres::audit_log::{self, Deed};
 use jobs::ids::SessionId;
 use serde_json::json;
 use sqlx::postgres::PgConnection;
-use sqlx::types::Json;
 use sqlx::{Connection, query, query_as, query_scalar};
 
 /// On a standby this is an error, as it should be: a session there could not be written anyway.
@@ -34,17 +32,6 @@ const EPOCH_ADD: &str =
 const SESSION_ADD: &str = "
     INSERT INTO lease_sessions (session_id, label, epoch, ttl_ms, expires_at)
     VALUES ($1, $2, $3, $4, clock_timestamp() + $4 * interval '1 millisecond') ON CONFLICT (session_id) DO NOTHING";
-
-/// The audit log's own, the same wherever it is written.
-const AUDIT_LOCK: &str = "SELECT pg_advisory_xact_lock(7237111)";
-
-const AUDIT_LAST: &str = "
-    SELECT clock_timestamp(), l.audit_id, l.hash
-    FROM (SELECT 1) AS one LEFT JOIN (SELECT audit_id, hash FROM audit_log ORDER BY audit_id DESC LIMIT 1) AS l ON true";
-
-const AUDIT_ADD: &str = "
-    INSERT INTO audit_log (audit_id, actor, action, object, reason, before, after, created_at, previous, hash)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 /// False if the identity was used before.
 pub(super) async fn open(
@@ -118,37 +105,17 @@ async fn record_raise(
     epoch: i64,
     here: &Generation,
 ) -> Result<(), Failure> {
-    query(AUDIT_LOCK).execute(&mut *connection).await?;
-    let (created_at, last_id, last_hash): (DateTime<Utc>, Option<i64>, Option<String>) =
-        query_as(AUDIT_LAST).fetch_one(&mut *connection).await?;
     let before =
         registered.map(|row| json!({ "epoch": row.epoch, "backend": row.backend, "generation": row.generation }));
     let after = json!({ "epoch": epoch, "backend": "sql", "generation": here.to_string() });
-    let (audit_id, object) = (last_id.unwrap_or(0) + 1, format!("epoch/{epoch}"));
-    let previous = last_hash.unwrap_or_else(|| audit::FIRST_PREVIOUS.to_owned());
-    let entry = AuditEntry {
-        audit_id,
+    let deed = Deed {
         actor: label,
         action: "lease.epoch.raise",
-        object: &object,
+        object: &format!("epoch/{epoch}"),
         reason: "the database is another generation: its timeline or its system changed",
-        before: before.as_ref(),
-        after: Some(&after),
-        created_at,
+        before,
+        after: Some(after),
     };
-    let hash = audit::chain_hash(&previous, &entry);
-    query(AUDIT_ADD)
-        .bind(audit_id)
-        .bind(entry.actor)
-        .bind(entry.action)
-        .bind(entry.object)
-        .bind(entry.reason)
-        .bind(entry.before.map(Json))
-        .bind(entry.after.map(Json))
-        .bind(created_at)
-        .bind(previous)
-        .bind(hash)
-        .execute(connection)
-        .await?;
-    Ok(())
+    audit_log::lock(connection).await?;
+    Ok(audit_log::add(connection, &deed).await?)
 }
