@@ -1,5 +1,6 @@
 -- Why: payments, intents with their evidence, the ledger, and the fences that refuse a stale or missing stamp whoever sends it.
--- The runtime role owns nothing here; the owner role runs migrations (see `migrate`).
+-- The runtime role owns nothing here; the owner role runs migrations, and `migrate` grants the role `refund_runtime`, where it exists,
+-- what it needs: DELETE only on tables without a `_no_delete` trigger, TRUNCATE and DDL on none.
 
 CREATE TABLE payments (
     payment_id         text        NOT NULL CONSTRAINT payments_pkey PRIMARY KEY,
@@ -14,8 +15,9 @@ CREATE TABLE payments (
     refunded_minor     bigint      NOT NULL DEFAULT 0 CONSTRAINT payments_refunded_not_negative CHECK (refunded_minor >= 0),
     reserved_minor     bigint      NOT NULL DEFAULT 0 CONSTRAINT payments_reserved_not_negative CHECK (reserved_minor >= 0),
     created_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    CONSTRAINT payments_psp_payment_key UNIQUE (psp, psp_account, psp_payment_ref)
-);
+    -- The provider's id leads, so that the same index finds a payment by it.
+    CONSTRAINT payments_psp_payment_key UNIQUE (psp_payment_ref, psp, psp_account)
+) WITH (fillfactor = 80);
 CREATE INDEX payments_merchant_reference ON payments (merchant_reference) WHERE merchant_reference IS NOT NULL;
 
 -- Which generation of which lease service tokens come from. Install and commit require the current (highest) epoch.
@@ -25,7 +27,10 @@ CREATE TABLE lease_epochs (
     generation       text        NOT NULL,
     highest_revision bigint      NOT NULL DEFAULT 0,
     registered_by    text        NOT NULL,
-    registered_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+    registered_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Set when a later epoch is registered. Writers of intents hold a share lock on the row that is not superseded, so a raise
+    -- waits for them, and those that come after it find no such row.
+    superseded_at    timestamptz
 );
 
 CREATE TABLE refund_intents (
@@ -70,12 +75,19 @@ CREATE TABLE refund_intents (
     CONSTRAINT refund_intents_holder_with_attempt CHECK ((holder_session IS NULL) = (open_attempt IS NULL)),
     CONSTRAINT refund_intents_sending_is_open CHECK (state <> 'sending' OR open_attempt IS NOT NULL)
 ) WITH (fillfactor = 70);
-CREATE INDEX refund_intents_due ON refund_intents (psp, psp_account, next_action_at) WHERE next_action_at IS NOT NULL;
+CREATE INDEX refund_intents_due ON refund_intents (psp, psp_account, machine_version, next_action, next_action_at)
+    WHERE next_action_at IS NOT NULL;
 CREATE INDEX refund_intents_open ON refund_intents (holder_session) WHERE holder_session IS NOT NULL;
 CREATE INDEX refund_intents_payment ON refund_intents (payment_id);
 CREATE INDEX refund_intents_psp_refund ON refund_intents (psp_refund_ref) WHERE psp_refund_ref IS NOT NULL;
 CREATE INDEX refund_intents_merchant_reference ON refund_intents (merchant_reference) WHERE merchant_reference IS NOT NULL;
 CREATE INDEX refund_intents_created ON refund_intents (created_at, intent_id);
+-- States a person lists and few intents are in; the way from recorded over sending to succeeded never touches it.
+CREATE INDEX refund_intents_unusual ON refund_intents (state, created_at, intent_id)
+    WHERE state IN ('unknown', 'processing', 'failed', 'canceled', 'reversed', 'needs_review');
+-- Always empty, as refund_intents_never_silent says; the gauge that watches over it must not scan.
+CREATE INDEX refund_intents_silent ON refund_intents (created_at)
+    WHERE next_action_at IS NULL AND state IN ('recorded', 'sending', 'unknown', 'processing');
 
 CREATE TABLE refund_attempts (
     attempt_id        uuid        NOT NULL CONSTRAINT refund_attempts_pkey PRIMARY KEY,
@@ -173,8 +185,9 @@ CREATE TABLE audit_log (
     before     jsonb,
     after      jsonb,
     created_at timestamptz NOT NULL,
-    previous   text        NOT NULL,
-    hash       text        NOT NULL
+    -- One line, no fork: every row follows another one.
+    previous   text        NOT NULL CONSTRAINT audit_log_previous_key UNIQUE,
+    hash       text        NOT NULL CONSTRAINT audit_log_hash_key UNIQUE
 );
 
 -- ---------------------------------------------------------------------------------------------------------------------------
@@ -216,18 +229,21 @@ CREATE TRIGGER refund_intents_fence_is_stamp BEFORE UPDATE ON refund_intents FOR
     EXECUTE FUNCTION refuse('the fence is the token that was accepted');
 
 -- A transfer carries its intent's fence, amount and currency; read under a share lock so that no holder can move it meanwhile.
+-- The lateral subqueries of these functions keep each look at an intent a look by its key, whatever the planner knew when it cached.
 CREATE FUNCTION check_transfers() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE wrong text;
 BEGIN
-    PERFORM 1 FROM refund_intents i WHERE i.intent_id IN (SELECT intent_id FROM added) ORDER BY i.intent_id FOR SHARE;
-    SELECT n.intent_id INTO wrong FROM added n LEFT JOIN refund_intents i USING (intent_id)
-     WHERE i.intent_id IS NULL
-        OR (i.fence_epoch, i.fence_counter) IS DISTINCT FROM (n.fence_epoch, n.fence_counter)
-        OR i.amount_minor IS DISTINCT FROM n.amount_minor OR i.currency IS DISTINCT FROM n.currency
-        OR NOT (CASE n.kind WHEN 'post' THEN i.state IN ('succeeded', 'reversed') WHEN 'reverse' THEN i.state = 'reversed' ELSE false END)
-     LIMIT 1;
+    SELECT c.intent_id INTO wrong FROM (
+        SELECT n.intent_id, i.intent_id IS NOT NULL
+               AND (i.fence_epoch, i.fence_counter) IS NOT DISTINCT FROM (n.fence_epoch, n.fence_counter)
+               AND i.amount_minor = n.amount_minor AND i.currency = n.currency
+               AND CASE n.kind WHEN 'post' THEN i.state IN ('succeeded', 'reversed') WHEN 'reverse' THEN i.state = 'reversed' ELSE false END
+               AS good
+          FROM (SELECT * FROM added ORDER BY intent_id) n
+          LEFT JOIN LATERAL (SELECT i.* FROM refund_intents i WHERE i.intent_id = n.intent_id FOR SHARE) i ON true) c
+     WHERE c.good IS NOT TRUE LIMIT 1;
     IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION 'ledger_transfers: the transfer for % does not carry its intent''s fence, amount and state', wrong
+        RAISE EXCEPTION 'ledger_transfers: the transfer for % does not carry its intent''s fence, amount, currency and state', wrong
             USING ERRCODE = 'RF001', CONSTRAINT = 'ledger_transfers_fence';
     END IF;
     RETURN NULL;
@@ -239,10 +255,12 @@ CREATE TRIGGER ledger_transfers_fence AFTER INSERT ON ledger_transfers
 CREATE FUNCTION check_attempts() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE wrong text;
 BEGIN
-    SELECT n.intent_id INTO wrong FROM added n LEFT JOIN refund_intents i USING (intent_id)
+    SELECT n.intent_id INTO wrong FROM added n
+      LEFT JOIN LATERAL (SELECT i.* FROM refund_intents i WHERE i.intent_id = n.intent_id FOR SHARE) i ON true
      WHERE i.intent_id IS NULL OR i.open_attempt IS DISTINCT FROM n.attempt_id OR i.version IS DISTINCT FROM n.installed_version
         OR (i.fence_epoch, i.fence_counter) IS DISTINCT FROM (n.token_epoch, n.token_counter)
-        OR i.idempotency_key IS DISTINCT FROM n.idempotency_key
+        OR i.holder_session IS DISTINCT FROM n.session_id OR i.idempotency_key IS DISTINCT FROM n.idempotency_key
+        OR (n.request_body IS NOT NULL AND i.create_body IS DISTINCT FROM n.request_body)
      LIMIT 1;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'refund_attempts: the attempt for % is not the one its intent has open', wrong
@@ -253,12 +271,67 @@ END $$;
 CREATE TRIGGER refund_attempts_fence AFTER INSERT ON refund_attempts
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION check_attempts();
 
+-- Only counters of a payment change, and what disputes took back never falls.
+CREATE TRIGGER payments_identity BEFORE UPDATE ON payments FOR EACH ROW
+    WHEN ((NEW.payment_id, NEW.psp, NEW.psp_account, NEW.psp_payment_ref, NEW.merchant_reference, NEW.currency, NEW.captured_minor,
+           NEW.created_at)
+          IS DISTINCT FROM
+          (OLD.payment_id, OLD.psp, OLD.psp_account, OLD.psp_payment_ref, OLD.merchant_reference, OLD.currency, OLD.captured_minor,
+           OLD.created_at)
+          OR NEW.charged_back_minor < OLD.charged_back_minor)
+    EXECUTE FUNCTION refuse('of a payment only the counters change, and what was charged back never falls');
+
+-- Epochs follow one another; of a registered one only the revision mark rises and the end is written once.
+CREATE TRIGGER lease_epochs_identity BEFORE UPDATE ON lease_epochs FOR EACH ROW
+    WHEN ((NEW.epoch, NEW.backend, NEW.generation, NEW.registered_by, NEW.registered_at)
+          IS DISTINCT FROM (OLD.epoch, OLD.backend, OLD.generation, OLD.registered_by, OLD.registered_at)
+          OR NEW.highest_revision < OLD.highest_revision
+          OR (OLD.superseded_at IS NOT NULL AND NEW.superseded_at IS DISTINCT FROM OLD.superseded_at))
+    EXECUTE FUNCTION refuse('of an epoch only the revision mark rises');
+
+CREATE FUNCTION supersede_epochs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM lease_epochs WHERE epoch > NEW.epoch) OR NEW.superseded_at IS NOT NULL THEN
+        RAISE EXCEPTION 'lease_epochs: an epoch is registered above all others'
+            USING ERRCODE = 'RF001', CONSTRAINT = 'lease_epochs_follow';
+    END IF;
+    UPDATE lease_epochs SET superseded_at = clock_timestamp() WHERE epoch < NEW.epoch AND superseded_at IS NULL;
+    RETURN NULL;
+END $$;
+-- After the insert, so that an INSERT ... ON CONFLICT DO NOTHING of a known epoch supersedes nothing.
+CREATE TRIGGER lease_epochs_follow AFTER INSERT ON lease_epochs FOR EACH ROW EXECUTE FUNCTION supersede_epochs();
+
+-- Nobody can leave a message without its twin, and no twin goes before its reading is written.
+CREATE FUNCTION add_unread_twins() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO intent_inbox_unread (inbox_id, intent_id) SELECT inbox_id, intent_id FROM added;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER intent_inbox_twins AFTER INSERT ON intent_inbox
+    REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_unread_twins();
+
+CREATE FUNCTION check_twins_read() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE wrong bigint;
+BEGIN
+    SELECT r.inbox_id INTO wrong FROM removed r
+      LEFT JOIN LATERAL (SELECT d.version FROM intent_inbox_readings d WHERE d.inbox_id = r.inbox_id OFFSET 0) d ON true
+      LEFT JOIN LATERAL (SELECT i.version FROM refund_intents i WHERE i.intent_id = r.intent_id OFFSET 0) i ON true
+     WHERE d.version IS NULL OR d.version IS DISTINCT FROM i.version LIMIT 1;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'intent_inbox_unread: row % is not read by the change its intent has just made', wrong
+            USING ERRCODE = 'RF001', CONSTRAINT = 'intent_inbox_unread_read';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER intent_inbox_unread_read AFTER DELETE ON intent_inbox_unread
+    REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION check_twins_read();
+
 -- Evidence is append-only; intents and payments stay.
 DO $$
 DECLARE t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['refund_attempts', 'refund_outcomes', 'intent_inbox', 'intent_inbox_readings', 'ledger_transfers', 'breaks',
-                             'audit_log']
+    FOREACH t IN ARRAY ARRAY['refund_attempts', 'refund_outcomes', 'intent_inbox', 'intent_inbox_unread', 'intent_inbox_readings',
+                             'ledger_transfers', 'breaks', 'audit_log']
     LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION refuse(%L)',
             t || '_append_only', t, 'rows are never changed: write a new one');
@@ -272,3 +345,5 @@ BEGIN
             t || '_no_truncate', t, 'rows are never deleted');
     END LOOP;
 END $$;
+CREATE TRIGGER intent_inbox_unread_no_truncate BEFORE TRUNCATE ON intent_inbox_unread FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('a twin goes when its message is read');

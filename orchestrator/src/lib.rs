@@ -1,14 +1,16 @@
 //! When, where, and doing it. Rules live in `jobs`; the loops here carry their plans out and keep no rules of their own.
 
 pub mod api;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod lease;
 pub mod metrics;
+pub mod node;
 pub mod psp;
 pub mod randomness;
 pub mod store;
-// pub mod work;
+pub mod work;
 
 /// An error with the chain of its causes, for the one place that logs it.
 #[must_use]

@@ -58,6 +58,27 @@ const PROCESSING_LADDER_S: [i64; 30] = [DAY; 30];
 /// Seconds between tries of a create that the provider did not start on; the last one repeats, it never parks.
 pub const NOT_EXECUTED_LADDER_S: [i64; 5] = [1, 5, 30, 120, 600];
 
+/// Where Stripe's amounts differ from ISO 4217, by its page on currencies: ariary without decimals, two currencies kept at two
+/// decimals that are always 00, and three-decimal currencies whose last digit must be 0. (Its rules for HUF and TWD are for payouts.)
+const STRIPE_WIRE_AMOUNTS: [WireAmount; 8] = [
+    wire_amount("MGA", 0, 1),
+    wire_amount("ISK", 2, 100),
+    wire_amount("UGX", 2, 100),
+    wire_amount("BHD", 3, 10),
+    wire_amount("JOD", 3, 10),
+    wire_amount("KWD", 3, 10),
+    wire_amount("OMR", 3, 10),
+    wire_amount("TND", 3, 10),
+];
+
+/// A row of a constant table: an unknown code stops the build.
+const fn wire_amount(code: &str, exponent: u32, multiple_of: i64) -> WireAmount {
+    match Currency::known(code) {
+        Some(currency) => WireAmount { currency, exponent, multiple_of },
+        None => panic!("not in the ISO 4217 table"),
+    }
+}
+
 impl Capabilities {
     /// Stripe's documented promises: keys may be pruned once they are 24 hours old, refunds are listed by payment.
     #[must_use]
@@ -68,7 +89,7 @@ impl Capabilities {
             absence_window: TimeDelta::minutes(5),
             timeout: TimeDelta::seconds(60),
             hold_max: TimeDelta::seconds(75),
-            wire_amounts: Vec::new(),
+            wire_amounts: STRIPE_WIRE_AMOUNTS.to_vec(),
             unknown_ladder: UNKNOWN_LADDER_S.map(TimeDelta::seconds).to_vec(),
             processing_ladder: PROCESSING_LADDER_S.map(TimeDelta::seconds).to_vec(),
             concurrency: 64,

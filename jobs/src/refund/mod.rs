@@ -5,6 +5,7 @@ pub mod decision;
 pub mod facts;
 pub mod inbox;
 pub mod intent;
+pub mod key;
 pub mod outcome;
 pub mod plan;
 pub mod resend;

@@ -2,36 +2,41 @@
 
 use crate::Failure;
 use crate::mock::MockProcess;
-use chrono::TimeDelta;
 use jobs::ids::{IntentId, PaymentId};
 use jobs::money::Money;
 use jobs::refund::capabilities::Capabilities;
 use jobs::refund::key::idempotency_key;
+use orchestrator::api::ApiProvider;
 use orchestrator::clock::SystemClock;
-use orchestrator::lease::keeper::SessionKeeper;
-use orchestrator::lease::parameters::LeaseParameters;
-use orchestrator::metrics::Metrics;
-use orchestrator::psp::stripe::{StripeOptions, StripeProvider};
+use orchestrator::lease::keeper::SessionIds;
+use orchestrator::lease::{LeaseParameters, Leases};
+use orchestrator::node::{self, NodeParts, Telemetry};
+use orchestrator::psp::stripe::{StripeConfig, StripeProvider};
 use orchestrator::psp::{CreateBody, Provider};
 use orchestrator::randomness::Randomness;
 use orchestrator::store::Store;
+use orchestrator::store::postgres::leases::PostgresLeases;
 use orchestrator::store::postgres::{PostgresOptions, PostgresStore};
 use orchestrator::store::submit::{NewIntent, NewPayment};
-use orchestrator::work::{PspLink, Worker, WorkerOptions, WorkerParts};
+use orchestrator::work::WorkerOptions;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use testbed::Postgres;
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
 
 pub(crate) const PSP: &str = "bench";
 const ACCOUNT: &str = "acct_mock";
+const ENVIRONMENT: &str = "bench";
 
 /// The database with its schema, and the store on it.
 pub(crate) struct Database {
     pub(crate) server: Postgres,
     pub(crate) url: String,
     pub(crate) store: Arc<PostgresStore>,
+    leases: Arc<dyn Leases>,
 }
 
 impl Database {
@@ -39,72 +44,66 @@ impl Database {
     pub(crate) async fn start() -> Result<Self, Failure> {
         let server = Postgres::start(testbed::PostgresOptions::durable().setting("max_connections", "200"))?;
         let url = server.url(&server.create_database()?);
-        let store = Arc::new(PostgresStore::connect(PostgresOptions::new(url.clone())).await?);
-        orchestrator::store::migrate::migrate_postgres(store.pool()).await?;
-        Ok(Self { server, url, store })
+        orchestrator::store::migrate::migrate(&url.clone().into()).await?;
+        let store = Arc::new(PostgresStore::connect(PostgresOptions::new(url.clone().into())).await?);
+        let leases = Arc::new(PostgresLeases::connect(PostgresOptions::new(url.clone().into())).await?);
+        Ok(Self { server, url, store, leases })
     }
 }
 
-/// The running loops; dropping it stops them.
+/// A running node.
 pub(crate) struct Node {
     pub(crate) wake: Arc<Notify>,
-    pub(crate) keeper: Arc<SessionKeeper>,
-    shutdown: watch::Sender<bool>,
-    loops: JoinSet<()>,
+    pub(crate) url: String,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<std::io::Result<()>>,
 }
 
 impl Node {
     pub(crate) async fn start(database: &Database, provider: Arc<dyn Provider>, in_flight: usize) -> Result<Self, Failure> {
-        let clock = Arc::new(SystemClock);
-        let randomness = Arc::new(Randomness::from_os());
-        let keeper = Arc::new(SessionKeeper::new(
-            database.store.leases(),
-            clock.clone(),
-            LeaseParameters::default(),
-            "bench".to_owned(),
-            Metrics::discarded(),
-            randomness.clone(),
-        ));
-        let wake = Arc::new(Notify::new());
-        let worker = Worker::new(WorkerParts {
+        let provider =
+            ApiProvider { provider, account: ACCOUNT.to_owned(), kind: "stripe", capabilities: capabilities(in_flight) };
+        let node = node::Node::new(NodeParts {
+            environment: ENVIRONMENT.to_owned(),
             store: database.store.clone(),
-            keeper: keeper.clone(),
-            links: vec![PspLink {
-                psp: PSP.to_owned(),
-                account: ACCOUNT.to_owned(),
-                provider,
-                capabilities: capabilities(in_flight),
-            }],
-            clock,
-            randomness,
-            metrics: Metrics::discarded(),
-            wake: wake.clone(),
-            options: WorkerOptions::default(),
+            providers: BTreeMap::from([(PSP.to_owned(), provider)]),
+            clock: Arc::new(SystemClock),
+            leases: database.leases.clone(),
+            lease_parameters: LeaseParameters::default(),
+            label: "bench".to_owned(),
+            randomness: Arc::new(Randomness::from_os()),
+            session_ids: SessionIds::from_os(),
+            telemetry: Telemetry::new(),
+            request_timeout: Duration::from_secs(30),
+            worker: WorkerOptions::default(),
         });
-        let (shutdown, asked) = watch::channel(false);
-        let mut loops = JoinSet::new();
-        let kept = keeper.clone();
-        let keeper_asked = asked.clone();
-        loops.spawn(async move { kept.run(keeper_asked).await });
-        loops.spawn(worker.run(asked));
-        while keeper.current().is_none() {
-            tokio::time::timeout(Duration::from_secs(10), keeper.changed()).await?;
+        let api = node.api().clone();
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(node.run(listener, async move {
+            drop(stopped.await);
+        }));
+        while !(api.readiness)().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Ok(Self { wake, keeper, shutdown, loops })
+        Ok(Self { wake: api.wake.clone(), url, stop, running })
     }
 
-    pub(crate) async fn stop(mut self) {
-        self.shutdown.send_replace(true);
-        while self.loops.join_next().await.is_some() {}
+    pub(crate) async fn stop(self) -> Result<(), Failure> {
+        if self.stop.send(()).is_err() {
+            return Err("the node ended on its own".into());
+        }
+        Ok(self.running.await??)
     }
 }
 
 fn capabilities(in_flight: usize) -> Capabilities {
-    Capabilities { concurrency: in_flight, creates_per_second: 0, absence_window: TimeDelta::minutes(5), ..Capabilities::stripe() }
+    Capabilities { concurrency: in_flight, creates_per_second: 0, ..Capabilities::stripe() }
 }
 
 pub(crate) fn provider(mock: &MockProcess) -> Result<Arc<dyn Provider>, Failure> {
-    Ok(Arc::new(StripeProvider::new(StripeOptions::new(&mock.url, "sk_test_bench".to_owned().into(), ACCOUNT))?))
+    Ok(Arc::new(StripeProvider::new(StripeConfig::new(&mock.url, "sk_test_bench".to_owned().into()))?))
 }
 
 /// Payments of their own, one for each refund, on both sides.
@@ -145,7 +144,7 @@ pub(crate) fn intents(provider: &dyn Provider, name: &str, count: usize) -> Resu
                 psp: PSP.to_owned(),
                 psp_account: ACCOUNT.to_owned(),
                 psp_payment_ref,
-                idempotency_key: idempotency_key("bench", ACCOUNT, &intent_id),
+                idempotency_key: idempotency_key(ENVIRONMENT, ACCOUNT, &intent_id),
                 create_body,
                 due_at: None,
                 intent_id,

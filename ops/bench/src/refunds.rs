@@ -51,7 +51,7 @@ struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct HttpReport {
+pub(crate) struct HttpReport {
     refunds_per_second: f64,
     client_cpu_ms: u64,
     orchestrator_cpu_ms: u64,
@@ -76,9 +76,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     in_process(&database, &mock, &provider, &node, &pool, "warm", 2_000, None).await?;
     in_process(&database, &mock, &provider, &node, &pool, "main", options.count, Some(&mut report)).await?;
     if options.psp_latency.is_zero() && !options.only_orchestrator {
-        report.http = Some(crate::http::measure(&database, &mock, &provider, &node, &pool, options.count / 2).await?);
+        report.http = Some(crate::http::measure(&database, &mock, &node, &pool, options.count / 2).await?);
     }
-    node.stop().await;
+    node.stop().await?;
     if options.psp_latency.is_zero() && !options.only_orchestrator {
         eprintln!("yardsticks: arrays of 500, then one-row transactions");
         report.batched_bound_per_second = bound::measure(&database, &mock, &provider, options.count).await?;

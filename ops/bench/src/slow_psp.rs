@@ -90,7 +90,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         kib_per_call_in_flight: (most_kib - before_kib) as f64 / options.count as f64,
         peak_rss_mib: cpu::memory_kib(own, "VmHWM") / 1_024,
     };
-    node.stop().await;
+    node.stop().await?;
     mock.stop().await?;
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
     Ok(())

@@ -96,8 +96,12 @@ impl Leases for MemoryLeases {
     }
 
     async fn open_session(&self, session: SessionId, _label: &str, ttl: Duration) -> Result<SessionGrant, LeaseError> {
+        let mut state = self.state();
+        if state.sessions.contains_key(&session) {
+            return Err(LeaseError::SessionLost(session));
+        }
         let expires_at = self.clock.boottime().plus(ttl);
-        self.state().sessions.insert(session, MemorySession { ttl, expires_at });
+        state.sessions.insert(session, MemorySession { ttl, expires_at });
         Ok(SessionGrant { session, ttl })
     }
 

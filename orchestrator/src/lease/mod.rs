@@ -10,7 +10,9 @@ mod book;
 mod hold;
 pub mod keeper;
 pub mod memory;
+mod order;
 pub mod parameters;
+pub mod register;
 pub mod renewal;
 pub mod session;
 
@@ -19,6 +21,9 @@ pub use keeper::SessionKeeper;
 pub use memory::MemoryLeases;
 pub use parameters::LeaseParameters;
 pub use session::Session;
+
+pub(crate) use memory::check_count;
+pub(crate) use order::ClaimOrder;
 
 use async_trait::async_trait;
 use jobs::ids::{IntentId, SessionId, Token};

@@ -95,6 +95,10 @@ impl LeaseParameters {
 mod tests {
     use super::*;
 
+    const fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
     fn check(change: fn(&mut LeaseParameters), expected: Option<&str>) {
         let mut parameters = LeaseParameters::default();
         change(&mut parameters);
@@ -108,14 +112,13 @@ mod tests {
 
     #[test]
     fn the_broken_rule_is_named() {
-        let ms = Duration::from_millis;
         check(|_| (), None);
         check(|p| p.ttl = ms(8_999), Some("3 x renew_every"));
         check(|p| p.ttl = ms(9_000), None);
         check(|p| p.ttl = ms(499), Some("outside"));
         check(|p| p.ttl = ms(600_001), Some("outside"));
         check(|p| p.margin = ms(5_000), Some("margin 5s"));
-        check(|p| p.margin = ms(4_900), Some("one lost request"));
+        check(|p| (p.margin, p.request_timeout) = (ms(4_900), ms(2_900)), Some("one lost request"));
         check(|p| p.request_timeout = ms(3_000), Some("request_timeout 3s"));
         check(|p| p.margin = Duration::ZERO, Some("margin is zero"));
         check(|p| p.renew_every = Duration::ZERO, Some("renew_every is zero"));

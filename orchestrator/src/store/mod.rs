@@ -5,9 +5,14 @@
 //! triggers refuse a stale or missing stamp whoever sends it, while [`Store::apply`] merely filters rows that lost so that the
 //! rest of a batch commits. Decision times come from the database's clock and are returned with the rows they belong to.
 
+pub mod audit;
 pub mod change;
 pub mod memory;
+pub mod migrate;
+pub mod postgres;
 pub mod read;
+pub mod schema;
+pub mod sqlite;
 pub mod submit;
 
 use async_trait::async_trait;

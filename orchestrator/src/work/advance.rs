@@ -10,7 +10,7 @@ use super::{STEPS_PER_HOLD_MAX, Shared};
 use crate::store::change::{Change, FenceGuard, WriteResult};
 use jobs::ids::IntentId;
 use jobs::refund::intent::IntentFile;
-use jobs::refund::plan::{Caller, CallPlan, Circumstances, Plan, plan};
+use jobs::refund::plan::{CallPlan, Caller, Circumstances, Plan, plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -107,7 +107,9 @@ fn plan_one(
     }
     match plan {
         Plan::LeaveAlone(_) => None,
-        Plan::Write(write_plan) => Some((write::change_without_call(&file.intent, &held.lease, guard, *write_plan), Planned::Write)),
+        Plan::Write(write_plan) => {
+            Some((write::change_without_call(&file.intent, &held.lease, guard, *write_plan), Planned::Write))
+        }
         Plan::Call(call_plan) => {
             let caller = Caller {
                 attempt_id: shared.randomness.attempt_id(),

@@ -65,7 +65,10 @@ pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<InCall>) 
 
 async fn call(shared: Arc<Shared>, in_call: Box<InCall>) {
     if !in_call.held.lease.is_good() {
-        let outcome = Outcome::NotExecuted { reason: "not sent: the lease was no longer trusted".to_owned(), retry_after_ms: None };
+        let outcome = Outcome::NotExecuted {
+            reason: "not sent: the lease was no longer trusted".to_owned(),
+            retry_after_ms: None,
+        };
         return to_evidence(&shared, *in_call, outcome, 0).await;
     }
     let started = shared.clock.boottime();
@@ -84,7 +87,10 @@ async fn call(shared: Arc<Shared>, in_call: Box<InCall>) {
 async fn ask(shared: &Shared, in_call: &InCall) -> Outcome {
     let InCall { held, installed: intent, attempt, .. } = in_call;
     let Ok(time_limit) = (attempt.deadline - shared.conditions.now().database).to_std() else {
-        return Outcome::NotExecuted { reason: "not sent: its deadline passed while it waited".to_owned(), retry_after_ms: None };
+        return Outcome::NotExecuted {
+            reason: "not sent: its deadline passed while it waited".to_owned(),
+            retry_after_ms: None,
+        };
     };
     let provider = &held.link.provider;
     let answer = async {

@@ -3,10 +3,10 @@
 //! Trust is checked for each item when its batch is written. What the database did not take goes to the inbox. A commit whose answer
 //! was lost is read back by attempt id, never repeated blindly.
 
+use super::Shared;
 use super::evidence::Evidence;
 use super::hold::Held;
 use super::write::{self, Written};
-use super::Shared;
 use crate::store::change::{Change, WriteResult};
 use jobs::ids::IntentId;
 use std::collections::BTreeSet;
@@ -41,7 +41,8 @@ async fn commit(shared: &Shared, batch: Vec<Answered>) {
     for answered in lost {
         keep_as_evidence(shared, answered).await;
     }
-    let (holds, changes): (Vec<Held>, Vec<Change>) = trusted.into_iter().map(|answered| (answered.held, answered.change)).unzip();
+    let (holds, changes): (Vec<Held>, Vec<Change>) =
+        trusted.into_iter().map(|answered| (answered.held, answered.change)).unzip();
     let results = write::apply(shared, &changes).await;
     let mut wrote = Vec::with_capacity(holds.len());
     let mut unanswered = Vec::new();

@@ -50,9 +50,13 @@ async fn append(shared: &Shared, rows: &[NewInboxRow]) {
             Ok(results) => {
                 for (row, result) in rows.iter().zip(results) {
                     match result {
-                        InboxResult::Stored { .. } => tracing::info!(intent_id = %row.intent_id, attempt_id = row.source_id, "a late answer is kept"),
+                        InboxResult::Stored { .. } => {
+                            tracing::info!(intent_id = %row.intent_id, attempt_id = row.source_id, "a late answer is kept")
+                        }
                         InboxResult::Duplicate => {}
-                        InboxResult::UnknownIntent => tracing::error!(intent_id = %row.intent_id, "a late answer belongs to no refund"),
+                        InboxResult::UnknownIntent => {
+                            tracing::error!(intent_id = %row.intent_id, "a late answer belongs to no refund")
+                        }
                     }
                 }
                 return;

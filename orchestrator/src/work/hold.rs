@@ -2,7 +2,7 @@
 
 use super::Link;
 use super::slots::Slot;
-use crate::lease::session::HeldLease;
+use crate::lease::HeldLease;
 use jobs::ids::IntentId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -109,7 +109,10 @@ async fn round(
         psp_account: link.account.clone(),
         creates_allowed: rate > 0 && shared.conditions.creates_allowed(&link.psp),
         machine_version: MACHINE_VERSION,
-        live_sessions: looks_for_orphans.then(|| shared.keeper.live_sessions()),
+        live_sessions: looks_for_orphans
+            .then(|| shared.keeper.live_sessions())
+            .filter(|live| live.refreshed_at.is_some())
+            .map(|live| live.sessions),
         limit: (wanted + memory.left_out.len()).min(BATCH_MAX),
     };
     let mut due = shared.store.due(&query).await?;

@@ -16,7 +16,7 @@
 mod advance;
 mod call;
 mod commit;
-mod conditions;
+pub mod conditions;
 mod evidence;
 mod gauges;
 mod hold;
@@ -202,7 +202,10 @@ impl Worker {
         shared.conditions.stop_intake();
         while intakes.join_next().await.is_some() {}
         if tokio::time::timeout(shared.options.drain, shared.tracker.idle()).await.is_err() {
-            tracing::warn!(in_hand = shared.tracker.count(), "drain limit reached: the successor looks these refunds up");
+            tracing::warn!(
+                in_hand = shared.tracker.count(),
+                "drain limit reached: the successor looks these refunds up"
+            );
         }
         loops.shutdown().await;
     }

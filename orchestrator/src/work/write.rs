@@ -1,16 +1,18 @@
 //! Plans and decisions as changes, the writing of a batch, and what follows a write.
 
-use super::Shared;
 use super::STEPS_PER_HOLD_MAX;
+use super::Shared;
 use super::hold::Held;
-use crate::lease::session::HeldLease;
+use crate::lease::HeldLease;
 use crate::store::StoreError;
-use crate::store::change::{Change, FenceGuard, InboxApplied, NewAttempt, NewBreak, NewOutcome, TransferKind, WriteResult};
+use crate::store::change::{
+    Change, FenceGuard, InboxApplied, NewAttempt, NewBreak, NewOutcome, TransferKind, WriteResult,
+};
 use jobs::ids::Token;
 use jobs::refund::decision::Decision;
 use jobs::refund::intent::{Attempt, Intent, NextAction};
 use jobs::refund::outcome::Outcome;
-use jobs::refund::plan::{Caller, CallPlan, WritePlan};
+use jobs::refund::plan::{CallPlan, Caller, WritePlan};
 use jobs::refund::state::{Effect, State};
 
 /// What became of a change in a batch.
@@ -57,12 +59,22 @@ pub(super) fn install(intent: &Intent, caller: Caller, fence_guard: FenceGuard, 
 }
 
 /// Steps 2 and 4 in one, for a plan that makes no call.
-pub(super) fn change_without_call(intent: &Intent, lease: &HeldLease, fence_guard: FenceGuard, plan: WritePlan) -> Change {
+pub(super) fn change_without_call(
+    intent: &Intent,
+    lease: &HeldLease,
+    fence_guard: FenceGuard,
+    plan: WritePlan,
+) -> Change {
     let mut change = decided(intent, lease.token(), fence_guard, plan.decision);
     change.outcomes = plan
         .late_outcomes
         .into_iter()
-        .map(|late| NewOutcome { attempt_id: late.attempt_id, outcome: late.outcome, duration_ms: late.duration_ms, late: true })
+        .map(|late| NewOutcome {
+            attempt_id: late.attempt_id,
+            outcome: late.outcome,
+            duration_ms: late.duration_ms,
+            late: true,
+        })
         .collect();
     change.inbox_applied = plan
         .readings
@@ -73,7 +85,13 @@ pub(super) fn change_without_call(intent: &Intent, lease: &HeldLease, fence_guar
 }
 
 /// Step 4: the outcome and what the intent becomes, against the row as step 2 left it.
-pub(super) fn settled(installed: &Intent, attempt: &Attempt, outcome: Outcome, duration_ms: i64, decision: Decision) -> Change {
+pub(super) fn settled(
+    installed: &Intent,
+    attempt: &Attempt,
+    outcome: Outcome,
+    duration_ms: i64,
+    decision: Decision,
+) -> Change {
     let mut change = decided(installed, attempt.token, FenceGuard::Equal, decision);
     change.outcomes = vec![NewOutcome { attempt_id: attempt.attempt_id, outcome, duration_ms, late: false }];
     change

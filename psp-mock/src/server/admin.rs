@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,32 +50,11 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .layer(DefaultBodyLimit::max(BODY_LARGEST))
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany<T> {
-    Many(Vec<T>),
-    One(T),
-}
-
-impl<T> OneOrMany<T> {
-    fn into_vec(self) -> Vec<T> {
-        match self {
-            Self::Many(all) => all,
-            Self::One(one) => vec![one],
-        }
-    }
-}
-
-/// Reads JSON into one or many; unlike an untagged enum alone it says what is wrong.
-fn one_or_many<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<Vec<T>, Refused> {
-    let bad = |error: serde_json::Error| Refused(StatusCode::BAD_REQUEST, error.to_string());
-    match serde_json::from_slice::<OneOrMany<Value>>(body).map_err(bad)? {
-        OneOrMany::One(Value::Object(mut fields)) if fields.len() == 1 && fields.values().all(Value::is_array) => {
-            let list = fields.iter_mut().next().map(|(_, list)| list.take()).unwrap_or_default();
-            serde_json::from_value(list).map_err(bad)
-        }
-        values => values.into_vec().into_iter().map(|value| serde_json::from_value(value).map_err(bad)).collect(),
-    }
+/// Reads one JSON object or an array of them; unlike an untagged enum it says what is wrong.
+fn one_or_many<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, Refused> {
+    let many = body.trim_ascii_start().first() == Some(&b'[');
+    let read = if many { serde_json::from_slice(body) } else { serde_json::from_slice(body).map(|one| vec![one]) };
+    read.map_err(|error| Refused(StatusCode::BAD_REQUEST, error.to_string()))
 }
 
 async fn add_faults(State(shared): App, body: axum::body::Bytes) -> Result<Json<Value>, Refused> {

@@ -10,8 +10,7 @@ use std::collections::BTreeSet;
 impl Tables {
     /// Intents without a next action, due for an unread message only, come last; equal times in the order of ids.
     pub(super) fn due(&self, query: &DueQuery, now: DateTime<Utc>) -> Vec<IntentId> {
-        let live: Option<BTreeSet<SessionId>> =
-            query.live_sessions.as_ref().map(|live| live.iter().copied().collect());
+        let live: Option<BTreeSet<SessionId>> = query.live_sessions.as_ref().map(|live| live.iter().copied().collect());
         let mut due: Vec<(bool, Option<DateTime<Utc>>, &IntentId)> = self
             .intents
             .iter()
@@ -41,10 +40,7 @@ fn is_due(file: &File, query: &DueQuery, live: Option<&BTreeSet<SessionId>>, now
         NextAction::None => false,
     };
     let planned = allowed && intent.next_action_at.is_some_and(|at| at <= now);
-    let orphaned = intent
-        .holder_session
-        .zip(live)
-        .is_some_and(|(session, live)| !live.contains(&session));
+    let orphaned = intent.holder_session.zip(live).is_some_and(|(session, live)| !live.contains(&session));
     let told = intent.holder_session.is_none() && file.has_unread();
     planned || orphaned || told
 }

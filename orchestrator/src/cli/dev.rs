@@ -1,0 +1,350 @@
+//! `orchestrator dev`: SQLite, a mock PSP and one replica in one process, with samples of what can go wrong.
+//!
+//! With `--once` it ends when every sample is final, parked or with the PSP, and tells what happened; without, it goes on serving until
+//! Ctrl-C. The mock keeps its book in memory, so an old `--data` folder shows old refunds but the PSP has forgotten them.
+
+use super::ServerArgs;
+use super::client::Client;
+use super::exit::Failure;
+use super::output::{print, print_json, say};
+use super::samples::Samples;
+use super::serve::{listen, stop_signal};
+use crate::api::story::StoryView;
+use crate::api::views::{RefundView, RefundsView};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{self, Config};
+use crate::node::{self, Node};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+const PSP: &str = "mock";
+const ACCOUNT: &str = "acct_mock";
+const LOOK: Duration = Duration::from_millis(200);
+/// The slowest sample takes 45 seconds.
+const ONCE_MAX: Duration = Duration::from_secs(150);
+
+#[derive(Debug, Args)]
+pub(crate) struct DevArgs {
+    /// Where the API listens; 127.0.0.1:8080, or any free port with --once.
+    #[arg(long, value_name = "ADDRESS", value_parser = config::check_listen)]
+    listen: Option<SocketAddr>,
+    /// Keep the database in this folder; without it, a temporary one that is removed at the end.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// How long the mock PSP takes to answer a create, such as 45s.
+    #[arg(long, value_name = "D", value_parser = config::parse_duration)]
+    psp_latency: Option<Duration>,
+    /// End when every sample has come to rest.
+    #[arg(long)]
+    once: bool,
+    /// Tell the result as JSON (with --once).
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a run came to.
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    refunds: RefundCounts,
+    psp: PspCounts,
+    ledger: LedgerCounts,
+    slowest_call_ms: i64,
+    elapsed_ms: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct RefundCounts {
+    submitted: usize,
+    succeeded: usize,
+    failed: usize,
+    needs_review: usize,
+    processing: usize,
+    /// Any other state.
+    pending: usize,
+}
+
+/// As counted by the mock.
+#[derive(Debug, Default, Serialize)]
+struct PspCounts {
+    creates_received: u64,
+    refunds_executed: u64,
+    intents_refunded_more_than_once: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct LedgerCounts {
+    transfers: usize,
+    sum_minor_by_currency: BTreeMap<String, i64>,
+}
+
+/// The folder of this run.
+struct DataFolder {
+    path: PathBuf,
+    remove: bool,
+}
+
+impl DataFolder {
+    fn open(given: Option<PathBuf>) -> Result<Self, Failure> {
+        let remove = given.is_none();
+        let path =
+            given.unwrap_or_else(|| std::env::temp_dir().join(format!("orchestrator-dev-{}", uuid::Uuid::new_v4())));
+        std::fs::create_dir_all(&path)
+            .map_err(|error| Failure::usage(format!("folder {} can not be made: {error}", path.display())))?;
+        Ok(Self { path, remove })
+    }
+
+    fn database(&self) -> PathBuf {
+        self.path.join("orchestrator.sqlite")
+    }
+}
+
+impl Drop for DataFolder {
+    fn drop(&mut self) {
+        if self.remove
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+        {
+            say(&format!("folder {} was left behind: {error}", self.path.display()));
+        }
+    }
+}
+
+pub(crate) async fn run(args: DevArgs) -> Result<(), Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let folder = DataFolder::open(args.data.clone())?;
+    let used_before = folder.database().exists();
+    let suffix =
+        if used_before { format!("-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]) } else { String::new() };
+    let samples = Samples::read(&suffix).map_err(Failure::failed)?;
+    let mock = start_mock(&args, &samples).await?;
+    let default_port = if args.once { 0 } else { 8080 };
+    let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default_port)));
+    let listener = listen(address).await?;
+    let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
+    let config = configuration(&folder.database(), &mock.url())?;
+    node::log_to_stderr(&config.log);
+    let parts = node::open_parts(&config, clock.clone()).await.map_err(|error| Failure::failed(error.to_string()))?;
+    say(&format!("database {}, mock PSP {}, API http://{address}", folder.database().display(), mock.url()));
+    let stop = Arc::new(Notify::new());
+    let stopped = stop.clone();
+    let signal = stop_signal()?;
+    let mut running = tokio::spawn(Node::new(parts).run(listener, async move {
+        tokio::select! {
+            biased;
+            () = stopped.notified() => {}
+            () = signal => {}
+        }
+    }));
+    let result = tokio::select! {
+        biased;
+        ended = &mut running => {
+            return ended.map_err(|error| Failure::failed(error.to_string()))?.map_err(|error| Failure::failed(error.to_string()));
+        }
+        result = show(&args, &samples, &mock, address, &*clock) => result,
+    };
+    if args.once || result.is_err() {
+        stop.notify_one();
+    } else {
+        where_to_look(address);
+    }
+    running
+        .await
+        .map_err(|error| Failure::failed(error.to_string()))?
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    mock.stop().await;
+    result
+}
+
+async fn start_mock(args: &DevArgs, samples: &Samples) -> Result<psp_mock::Mock, Failure> {
+    let config = psp_mock::Config {
+        latency: args.psp_latency.unwrap_or(Duration::from_millis(50)),
+        default_account: ACCOUNT.to_owned(),
+        ..psp_mock::Config::default()
+    };
+    let mock = psp_mock::Mock::start(config)
+        .await
+        .map_err(|error| Failure::failed(format!("the mock PSP did not start: {error}")))?;
+    samples.prepare(&mock).map_err(Failure::failed)?;
+    Ok(mock)
+}
+
+/// As a file would say it, so that `dev` runs what `serve` runs.
+fn configuration(database: &Path, mock_url: &str) -> Result<Config, Failure> {
+    let quoted = |text: &str| toml_text(text);
+    let text = format!(
+        "environment = \"dev\"\n\
+         [database]\nurl = {}\n\
+         [lease]\nttl = \"6s\"\n\
+         [worker]\npoll = \"100ms\"\ndrain = \"5s\"\n\
+         [log]\nfilter = {}\n\
+         [[psp]]\nname = \"{PSP}\"\naccount = \"{ACCOUNT}\"\nkind = \"stripe\"\nbase_url = {}\napi_key = \"sk_test_dev\"\nabsence_window = \"20s\"\n",
+        quoted(&format!("sqlite:{}", database.display())),
+        quoted(&super::environment_variable("RUST_LOG").unwrap_or_else(|| "error".to_owned())),
+        quoted(mock_url),
+    );
+    Config::parse("the configuration of dev", &text, &super::environment_variable)
+        .map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// A TOML string. Its escapes are those of JSON.
+fn toml_text(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Submits the samples and tells how they fare.
+async fn show(
+    args: &DevArgs,
+    samples: &Samples,
+    mock: &psp_mock::Mock,
+    address: SocketAddr,
+    clock: &dyn Clock,
+) -> Result<(), Failure> {
+    let client = Client::new(&ServerArgs { server: format!("http://{address}"), token: None })?;
+    let started = clock.boottime();
+    client.post::<Value>(&["v1", "payments"], &samples.payment_bodies(PSP)).await?;
+    for refund in &samples.refunds {
+        client.post::<RefundView>(&["v1", "refunds"], &refund.body()).await?;
+    }
+    let progress = progress_bar(samples.refunds.len());
+    let watched = tokio::time::timeout(ONCE_MAX, watch(&client, samples, &progress)).await;
+    progress.finish_and_clear();
+    let summary = Summary {
+        elapsed_ms: u64::try_from(clock.boottime().saturating_since(started).as_millis()).unwrap_or(u64::MAX),
+        ..summarize(&client, samples, mock).await?
+    };
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        print(&summary_text(&summary))?;
+    }
+    watched.map_err(|_| {
+        let seconds = ONCE_MAX.as_secs();
+        Failure::failed(format!("{} samples had not come to rest after {seconds} s", summary.refunds.pending))
+    })?
+}
+
+/// Says each move until every sample is at rest.
+async fn watch(client: &Client, samples: &Samples, progress: &ProgressBar) -> Result<(), Failure> {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    loop {
+        let page = sample_page(client, samples).await?;
+        for refund in &page {
+            if seen.insert(refund.intent_id.clone(), refund.state.clone()).as_ref() == Some(&refund.state) {
+                continue;
+            }
+            let about = samples.refunds.iter().find(|sample| sample.intent_id == refund.intent_id);
+            let about = about.map_or("", |sample| sample.about.as_str());
+            let because = refund.state_reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let line = format!(
+                "{:<18} {:>8} {}  {}{because} - {about}",
+                refund.intent_id, refund.amount, refund.currency, refund.state
+            );
+            progress.suspend(|| say(&line));
+        }
+        let resting = page.iter().filter(|refund| at_rest(refund)).count();
+        progress.set_position(u64::try_from(resting).unwrap_or(u64::MAX));
+        if resting == samples.refunds.len() {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The samples of this run, oldest first.
+async fn sample_page(client: &Client, samples: &Samples) -> Result<Vec<RefundView>, Failure> {
+    let query = [("limit", "500".to_owned()), ("psp", PSP.to_owned())];
+    let page = client.get::<RefundsView>(&["v1", "refunds"], &query).await?.body;
+    let ours = |refund: &RefundView| samples.refunds.iter().any(|sample| sample.intent_id == refund.intent_id);
+    Ok(page.refunds.into_iter().rev().filter(ours).collect())
+}
+
+fn at_rest(refund: &RefundView) -> bool {
+    matches!(refund.state.as_str(), "succeeded" | "failed" | "canceled" | "reversed" | "needs_review" | "processing")
+}
+
+async fn summarize(client: &Client, samples: &Samples, mock: &psp_mock::Mock) -> Result<Summary, Failure> {
+    let mut summary = Summary::default();
+    summary.refunds.submitted = samples.refunds.len();
+    for sample in &samples.refunds {
+        let story = client.get::<StoryView>(&["v1", "refunds", &sample.intent_id], &[]).await?.body;
+        match story.refund.state.as_str() {
+            "succeeded" => summary.refunds.succeeded += 1,
+            "failed" => summary.refunds.failed += 1,
+            "needs_review" => summary.refunds.needs_review += 1,
+            "processing" => summary.refunds.processing += 1,
+            _ => summary.refunds.pending += 1,
+        }
+        let durations =
+            story.attempts.iter().filter_map(|attempt| attempt.outcome.as_ref()).map(|outcome| outcome.duration_ms);
+        summary.slowest_call_ms = durations.fold(summary.slowest_call_ms, i64::max);
+        for transfer in &story.transfers {
+            summary.ledger.transfers += 1;
+            let minor: i64 = transfer.amount_minor.parse().unwrap_or(0);
+            let signed = if transfer.kind == "reverse" { -minor } else { minor };
+            *summary.ledger.sum_minor_by_currency.entry(transfer.currency.clone()).or_default() += signed;
+        }
+    }
+    let totals = mock.totals();
+    summary.psp = PspCounts {
+        creates_received: totals.creates_received,
+        refunds_executed: totals.refunds_executed,
+        intents_refunded_more_than_once: totals.intents_refunded_more_than_once,
+    };
+    Ok(summary)
+}
+
+fn summary_text(summary: &Summary) -> String {
+    let Summary { refunds, psp, ledger, slowest_call_ms, elapsed_ms } = summary;
+    format!(
+        "{} refunds: {} succeeded, {} failed, {} need review, {} with the PSP, {} pending\n\
+         PSP: {} creates received, {} refunds executed, {} intents refunded more than once\n\
+         ledger: {} transfers, minor units {:?}\n\
+         slowest call {slowest_call_ms} ms, {elapsed_ms} ms in all\n",
+        refunds.submitted,
+        refunds.succeeded,
+        refunds.failed,
+        refunds.needs_review,
+        refunds.processing,
+        refunds.pending,
+        psp.creates_received,
+        psp.refunds_executed,
+        psp.intents_refunded_more_than_once,
+        ledger.transfers,
+        ledger.sum_minor_by_currency,
+    )
+}
+
+fn where_to_look(address: SocketAddr) {
+    say("\nThe server goes on until Ctrl-C. In a second terminal, try:");
+    let server = if address.port() == 8080 { String::new() } else { format!(" --server http://{address}") };
+    for command in [
+        "refund list",
+        "refund show slow-call",
+        "refund show lost-answer",
+        "refund show other-amount",
+        "refund replay low-balance --reason \"curious\"",
+        "payment show shop-1001",
+        "ledger balances",
+        "psp pause mock --reason \"trying it\"",
+    ] {
+        say(&format!("  orchestrator {command}{server}"));
+    }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress_bar(length: usize) -> ProgressBar {
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos} of {len} at rest, {elapsed}");
+    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
