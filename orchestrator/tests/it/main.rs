@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 mod sql_prompt_sqlite;
 mod store_memory;
+mod store_model;
 mod store_sqlite;
 mod store_suite;
