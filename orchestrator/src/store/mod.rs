@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod change;
+pub mod memory;
 pub mod migrate;
 pub mod postgres;
 pub mod read;

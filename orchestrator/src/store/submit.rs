@@ -58,7 +58,11 @@ pub enum SubmitResult {
     Conflict(Box<Intent>),
     UnknownPayment,
     /// The payment is in another currency, or at another provider, account or provider's payment.
-    PaymentMismatch { payment_currency: String },
+    PaymentMismatch {
+        payment_currency: String,
+    },
     /// More than captured - charged back - refunded - reserved.
-    ExceedsRefundable { refundable_minor: i64 },
+    ExceedsRefundable {
+        refundable_minor: i64,
+    },
 }

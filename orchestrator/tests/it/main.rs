@@ -3,3 +3,7 @@
 
 mod postgres_database;
 mod sql_prompt_postgres;
+mod store_memory;
+mod store_model;
+mod store_postgres;
+mod store_suite;

@@ -72,7 +72,9 @@ async fn submit_once(connection: &mut PgConnection, intents: &[NewIntent]) -> Re
     let payments = lock_payments(connection, intents).await?;
     let mut known = BTreeMap::new();
     let mut decisions = decide(intents, &payments, &known);
-    let all_fit = decisions.iter().all(|decision| !matches!(decision, Decision::Refuse(_)));
+    // A row that the table will refuse is refused even where it repeats a known one, so known ones must be told apart first.
+    let all_fit = intents.iter().all(is_well_formed)
+        && decisions.iter().all(|decision| !matches!(decision, Decision::Refuse(_)));
     if !all_fit {
         known = read_intents(connection, intents.iter().map(|new| new.intent_id.as_str()).collect()).await?;
         decisions = decide(intents, &payments, &known);
@@ -104,7 +106,15 @@ async fn submit_once(connection: &mut PgConnection, intents: &[NewIntent]) -> Re
     answer(intents, decisions, &created, &known)
 }
 
-async fn lock_payments(connection: &mut PgConnection, intents: &[NewIntent]) -> Result<BTreeMap<PaymentId, Locked>, Failure> {
+/// What the constraints of the table say.
+fn is_well_formed(new: &NewIntent) -> bool {
+    new.amount.minor > 0 && (1..=45).contains(&new.idempotency_key.chars().count())
+}
+
+async fn lock_payments(
+    connection: &mut PgConnection,
+    intents: &[NewIntent],
+) -> Result<BTreeMap<PaymentId, Locked>, Failure> {
     let ids: BTreeSet<&str> = intents.iter().map(|new| new.payment_id.as_str()).collect();
     let rows = query(PAYMENTS_LOCK).bind(ids.into_iter().collect::<Vec<_>>()).fetch_all(connection).await?;
     rows.iter()
@@ -132,7 +142,8 @@ fn decide(
     payments: &BTreeMap<PaymentId, Locked>,
     known: &BTreeMap<IntentId, Intent>,
 ) -> Vec<Decision> {
-    let mut left: BTreeMap<&PaymentId, i64> = payments.iter().map(|(id, locked)| (id, locked.refundable_minor)).collect();
+    let mut left: BTreeMap<&PaymentId, i64> =
+        payments.iter().map(|(id, locked)| (id, locked.refundable_minor)).collect();
     let mut inserted = BTreeSet::new();
     let mut one = |new: &NewIntent| -> Decision {
         if known.contains_key(&new.intent_id) || inserted.contains(&new.intent_id) {
@@ -149,7 +160,8 @@ fn decide(
         if new.amount.minor > *left {
             return Decision::Refuse(SubmitResult::ExceedsRefundable { refundable_minor: *left });
         }
-        *left -= new.amount.minor;
+        // An amount below zero gets as far as the constraint that refuses it.
+        *left = left.saturating_sub(new.amount.minor);
         inserted.insert(new.intent_id.clone());
         Decision::Insert
     };
@@ -228,7 +240,8 @@ fn placeholder(new: &NewIntent, row: &PgRow) -> Result<Intent, Failure> {
 async fn reserve(connection: &mut PgConnection, created: impl Iterator<Item = &NewIntent>) -> Result<(), Failure> {
     let mut amounts: BTreeMap<&str, i64> = BTreeMap::new();
     for new in created {
-        *amounts.entry(new.payment_id.as_str()).or_default() += new.amount.minor;
+        let amount = amounts.entry(new.payment_id.as_str()).or_default();
+        *amount = amount.saturating_add(new.amount.minor);
     }
     if amounts.is_empty() {
         return Ok(());
