@@ -11,5 +11,6 @@ mod sql_prompt_postgres;
 mod sql_prompt_sqlite;
 mod store_memory;
 mod store_model;
+mod store_postgres;
 mod store_sqlite;
 mod store_suite;
