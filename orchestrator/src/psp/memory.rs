@@ -6,6 +6,7 @@
 //! the crash of any replica and loses it with the process. Left out: money moving at the provider, webhooks and settlement.
 
 mod book;
+mod made;
 mod script;
 
 pub use script::{Counters, Executes, LookupScript, Script, Tells};
@@ -13,11 +14,12 @@ pub use script::{Counters, Executes, LookupScript, Script, Tells};
 use super::{CreateBody, CreateCall, EncodeError, LookupCall, Provider};
 use crate::clock::Clock;
 use async_trait::async_trait;
-use book::{Book, Order, Reply};
+use book::{Book, Reply};
 use jobs::ids::IntentId;
 use jobs::money::Money;
 use jobs::refund::outcome::{Outcome, PspRefund};
 use jobs::refund::state::PspStatus;
+use made::Order;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,7 +51,7 @@ impl MemoryProvider {
 
     /// Limits what can be refunded of a payment; payments never added have no limit.
     pub fn add_payment(&self, psp_account: &str, psp_payment_ref: &str, captured: Money) {
-        self.book().add_payment(psp_account, psp_payment_ref, captured);
+        self.book().made.limit(psp_account, psp_payment_ref, captured);
     }
 
     /// Scripts the next create of the intent that has no script yet.
@@ -70,23 +72,23 @@ impl MemoryProvider {
 
     /// Sets what the intent's refunds have come to at the provider.
     pub fn decide(&self, intent_id: &IntentId, status: PspStatus, reason: Option<&str>) {
-        self.now().decide(intent_id, status, reason);
+        self.now().made.decide(intent_id, status, reason);
     }
 
     #[must_use]
     pub fn counters(&self, intent_id: &IntentId) -> Counters {
-        self.now().counters().get(intent_id).copied().unwrap_or_default()
+        self.now().counters.get(intent_id).copied().unwrap_or_default()
     }
 
     #[must_use]
     pub fn all_counters(&self) -> BTreeMap<IntentId, Counters> {
-        self.now().counters().clone()
+        self.now().counters.clone()
     }
 
     /// Every refund made for the intent, shown by lookups or not.
     #[must_use]
     pub fn refunds(&self, intent_id: &IntentId) -> Vec<PspRefund> {
-        self.now().refunds_of(intent_id)
+        self.now().made.of(intent_id)
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -179,7 +181,7 @@ impl Provider for MemoryProvider {
         let held = matches!(reply, Reply::Wait(_));
         match self.deliver(reply, call.time_limit).await {
             // A held lookup reads when it is released.
-            Outcome::Absent if held => self.now().read(call.intent, self.clock.wall()),
+            Outcome::Absent if held => self.now().made.read(call.intent, self.clock.wall()),
             outcome => outcome,
         }
     }

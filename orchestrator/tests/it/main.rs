@@ -7,6 +7,7 @@ mod lease_postgres;
 mod lease_sqlite;
 mod lease_suite;
 mod postgres_database;
+mod provider_suite;
 mod sql_prompt_postgres;
 mod sql_prompt_sqlite;
 mod store_memory;

@@ -1,32 +1,13 @@
-//! The memory provider's book: payments, refunds, keys, and what is still to happen. All of it synchronous; time is an argument.
+//! The memory provider's book: refunds, keys, and what is still to happen. All of it synchronous; time is an argument.
 
+use super::made::{MadeRefunds, Order, Shortage};
 use super::script::{Counters, Executes, LookupScript, Script, Tells};
 use chrono::{DateTime, TimeDelta, Utc};
 use jobs::ids::IntentId;
-use jobs::money::Money;
 use jobs::refund::intent::Intent;
 use jobs::refund::outcome::{Outcome, PspRefund, Rejection, RejectionClass};
-use jobs::refund::state::PspStatus;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-
-/// A create's stored body.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
-    pub(super) intent_id: IntentId,
-    pub(super) psp_payment_ref: String,
-    pub(super) amount: Money,
-    pub(super) refund_reason: Option<String>,
-}
-
-#[derive(Debug, Clone)]
-struct Made {
-    account: String,
-    order: Order,
-    refund: PspRefund,
-    listed_from: DateTime<Utc>,
-}
 
 /// Provider account and idempotency key.
 type KeyName = (String, String);
@@ -67,42 +48,17 @@ pub(super) enum Reply {
 
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    payments: BTreeMap<(String, String), Money>,
-    made: Vec<Made>,
+    pub(super) made: MadeRefunds,
     keys: BTreeMap<KeyName, Key>,
     pub(super) create_scripts: BTreeMap<IntentId, VecDeque<Script>>,
     pub(super) lookup_scripts: BTreeMap<IntentId, VecDeque<LookupScript>>,
     held: BTreeMap<u64, Held>,
     due: BTreeMap<(DateTime<Utc>, u64), Work>,
-    counters: BTreeMap<IntentId, Counters>,
+    pub(super) counters: BTreeMap<IntentId, Counters>,
     last_number: u64,
 }
 
 impl Book {
-    pub(super) fn add_payment(&mut self, account: &str, payment: &str, captured: Money) {
-        self.payments.insert((account.to_owned(), payment.to_owned()), captured);
-    }
-
-    pub(super) fn counters(&self) -> &BTreeMap<IntentId, Counters> {
-        &self.counters
-    }
-
-    pub(super) fn refunds_of(&self, intent_id: &IntentId) -> Vec<PspRefund> {
-        self.of(intent_id).map(|made| made.refund.clone()).collect()
-    }
-
-    fn of<'a>(&'a self, intent_id: &'a IntentId) -> impl Iterator<Item = &'a Made> {
-        self.made.iter().filter(move |made| made.order.intent_id == *intent_id)
-    }
-
-    /// Sets what the intent's refunds have come to.
-    pub(super) fn decide(&mut self, intent_id: &IntentId, status: PspStatus, reason: Option<&str>) {
-        for made in self.made.iter_mut().filter(|made| made.order.intent_id == *intent_id) {
-            made.refund.status = status;
-            made.refund.reason = reason.map(str::to_owned);
-        }
-    }
-
     pub(super) fn create(&mut self, intent: &Intent, key_lifetime: TimeDelta, now: DateTime<Utc>) -> Reply {
         self.apply_due(now);
         let counters = self.counters.entry(intent.intent_id.clone()).or_default();
@@ -174,18 +130,17 @@ impl Book {
     /// Makes the refund if the payment has enough left, and closes the key.
     fn execute(&mut self, work: &Work, now: DateTime<Utc>) -> Outcome {
         let Work { key: (account, _), order, script } = work;
-        if let Some(outcome) = self.refusal(account, order) {
-            return self.settle(work, outcome);
+        if let Some(shortage) = self.made.shortage(account, order) {
+            return self.settle(work, short(shortage));
         }
         let refund = PspRefund {
-            psp_refund_ref: format!("re_{}", self.made.len() + 1),
+            psp_refund_ref: self.made.next_reference(),
             status: script.status,
             amount: script.makes.unwrap_or(order.amount),
             reason: script.reason.clone(),
         };
         self.counters.entry(order.intent_id.clone()).or_default().executed += 1;
-        let (account, order, listed_from) = (account.clone(), order.clone(), now + script.hidden_for);
-        self.made.push(Made { account, order, refund: refund.clone(), listed_from });
+        self.made.add(account, order, refund.clone(), now + script.hidden_for);
         self.settle(work, Outcome::Accepted { refund })
     }
 
@@ -198,27 +153,11 @@ impl Book {
         truth
     }
 
-    fn refusal(&self, account: &str, order: &Order) -> Option<Outcome> {
-        let captured = self.payments.get(&(account.to_owned(), order.psp_payment_ref.clone()))?;
-        let counts = |made: &&Made| {
-            made.account == account
-                && made.order.psp_payment_ref == order.psp_payment_ref
-                && matches!(made.refund.status, PspStatus::Processing | PspStatus::Succeeded)
-        };
-        let taken: i128 = self.made.iter().filter(counts).map(|made| i128::from(made.refund.amount.minor)).sum();
-        let left = i128::from(captured.minor) - taken;
-        if left <= 0 {
-            Some(refused("charge_already_refunded", RejectionClass::AlreadyRefunded))
-        } else {
-            (i128::from(order.amount.minor) > left).then(|| refused("amount_too_large", RejectionClass::Final))
-        }
-    }
-
     pub(super) fn lookup(&mut self, intent: &Intent, now: DateTime<Utc>) -> Reply {
         self.apply_due(now);
         self.counters.entry(intent.intent_id.clone()).or_default().lookups += 1;
         match pop(&mut self.lookup_scripts, &intent.intent_id) {
-            None => Reply::Now(self.read(intent, now)),
+            None => Reply::Now(self.made.read(intent, now)),
             Some(LookupScript::BreaksOff) => Reply::Now(lost()),
             Some(LookupScript::NotExecuted { retry_after_ms }) => {
                 Reply::Now(Outcome::NotExecuted { reason: "429".to_owned(), retry_after_ms })
@@ -231,22 +170,6 @@ impl Book {
                 Reply::Wait(number)
             }
         }
-    }
-
-    /// A complete reading as of now.
-    pub(super) fn read(&self, intent: &Intent, now: DateTime<Utc>) -> Outcome {
-        let known = |made: &Made| intent.psp_refund_ref.as_ref() == Some(&made.refund.psp_refund_ref);
-        let own =
-            |made: &&Made| made.account == intent.psp_account && made.order.psp_payment_ref == intent.psp_payment_ref;
-        let by_id: Vec<PspRefund> =
-            self.of(&intent.intent_id).filter(own).filter(|made| known(made)).map(|made| made.refund.clone()).collect();
-        let refunds = if by_id.is_empty() {
-            let listed = self.of(&intent.intent_id).filter(own).filter(|made| made.listed_from <= now);
-            listed.map(|made| made.refund.clone()).collect()
-        } else {
-            by_id
-        };
-        if refunds.is_empty() { Outcome::Absent } else { Outcome::Found { refunds } }
     }
 
     /// Lets everything of this intent go on that was held.
@@ -309,6 +232,13 @@ pub(super) fn lost() -> Outcome {
 
 fn stored_error() -> Outcome {
     Outcome::Unknown { reason: "500 api_error".to_owned() }
+}
+
+fn short(shortage: Shortage) -> Outcome {
+    match shortage {
+        Shortage::UsedUp => refused("charge_already_refunded", RejectionClass::AlreadyRefunded),
+        Shortage::TooMuch => refused("amount_too_large", RejectionClass::Final),
+    }
 }
 
 fn refused(code: &str, class: RejectionClass) -> Outcome {
