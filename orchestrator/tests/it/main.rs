@@ -7,5 +7,6 @@ mod lease_sqlite;
 mod lease_suite;
 mod sql_prompt_sqlite;
 mod store_memory;
+mod store_model;
 mod store_sqlite;
 mod store_suite;

@@ -43,7 +43,7 @@ pub(super) fn judge(standing: Option<&Standing>, change: &Change, current_epoch:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::super::change::InboxApplied;
+    use crate::store::change::InboxApplied;
     use jobs::ids::IntentId;
     use jobs::refund::intent::NextAction;
     use uuid::Uuid;

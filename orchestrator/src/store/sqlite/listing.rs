@@ -1,4 +1,7 @@
 //! Pages of intents, and sums over all of them.
+//!
+//! Left out: an index for each filter. A page walks the intents from new to old until it is full, so a rare filter reads many; who
+//! has an id asks `find`.
 
 use super::connect::store_error;
 use super::rows::{self, IntentRow};

@@ -38,6 +38,11 @@ pub(crate) trait Engine: Send + Sync {
 /// Writes every sentence out as a test of the engine that `$fresh` makes.
 macro_rules! store_suite {
     ($fresh:path) => {
+        #[test]
+        fn random_sequences_are_answered_as_by_the_memory_store() {
+            $crate::store_model::same_as_memory($fresh);
+        }
+
         $crate::store_suite::sentences! { $fresh;
             submit {
                 a_new_intent_is_created_with_its_reservation
@@ -148,6 +153,7 @@ macro_rules! store_suite {
                 nothing_in_is_nothing_out
                 a_full_batch_passes
                 more_than_a_batch_is_refused
+                no_call_returns_more_than_a_batch
             }
         }
     };
