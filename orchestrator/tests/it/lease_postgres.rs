@@ -1,6 +1,6 @@
 //! Leases in PostgreSQL keep what the conformance suite says, and what only a server has: crashes, restarts, timelines.
 
-use crate::lease_suite::{LONG, Service, keys, lease_suite, new_session, open, win};
+use crate::lease_suite::{LONG, MOST_OF_LONG, Service, keys, lease_suite, new_session, open, win};
 use async_trait::async_trait;
 use jobs::ids::SessionId;
 use orchestrator::lease::{LeaseError, Leases, Renewal};
@@ -60,6 +60,13 @@ impl Service for PostgresService {
             }
         };
         tokio::time::timeout(DEADLINE, gone).await.unwrap();
+    }
+
+    async fn pass_most_of_long(&self, session: SessionId) {
+        let (most, id) = (MOST_OF_LONG.as_secs(), session.0);
+        self.psql(&format!(
+            "UPDATE lease_sessions SET expires_at = expires_at - interval '{most} seconds' WHERE session_id = '{id}'"
+        ));
     }
 
     async fn raise_epoch(&self) -> i64 {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
 mod flow_memory;
+mod lease_keeper;
 mod lease_memory;
 mod lease_postgres;
 mod lease_sqlite;

@@ -69,13 +69,13 @@ impl PostgresOptions {
         }
     }
 
-    /// A pool whose connections are tested by their users.
-    async fn connect(&self) -> Result<PgPool, StoreError> {
+    /// A pool whose connections are tested by their users, with server settings of its own.
+    async fn connect(&self, settings: &[(&str, &str)]) -> Result<PgPool, StoreError> {
         PgPoolOptions::new()
             .max_connections(self.max_connections)
             .acquire_timeout(self.call_timeout)
             .test_before_acquire(false)
-            .connect_with(self.connect_options()?)
+            .connect_with(self.connect_options()?.options(settings.iter().copied()))
             .await
             .map_err(failure::to_store_error)
     }
@@ -107,7 +107,7 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the pool and one connection, so that a wrong address shows at once.
     pub async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
-        let pool = options.connect().await?;
+        let pool = options.connect(&[]).await?;
         Ok(Self { calls: Calls::new(pool, options.call_timeout, options.max_connections) })
     }
 
