@@ -49,7 +49,8 @@ pub async fn pending(url: &SecretString) -> Result<Vec<Migration>, StoreError> {
 pub fn sql_of(migrations: &[Migration]) -> String {
     let mut text = String::new();
     for migration in MIGRATOR.iter().filter(|known| migrations.iter().any(|wanted| wanted.version == known.version)) {
-        let written = writeln!(text, "-- {:04} {}\n{}", migration.version, migration.description, migration.sql.as_str());
+        let written =
+            writeln!(text, "-- {:04} {}\n{}", migration.version, migration.description, migration.sql.as_str());
         debug_assert!(written.is_ok(), "writing to a string");
     }
     text

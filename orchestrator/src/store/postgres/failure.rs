@@ -41,10 +41,15 @@ impl Failure {
         match self {
             Self::Store(_) => Aftermath::Usable,
             Self::Again(_) => Aftermath::Undone,
-            Self::Sql(Error::Database(error)) => error.code().map_or(Aftermath::Usable, |code| database_aftermath(&code)),
-            Self::Sql(Error::ColumnDecode { .. } | Error::Decode(_) | Error::RowNotFound | Error::ColumnIndexOutOfBounds { .. }) => {
-                Aftermath::Usable
+            Self::Sql(Error::Database(error)) => {
+                error.code().map_or(Aftermath::Usable, |code| database_aftermath(&code))
             }
+            Self::Sql(
+                Error::ColumnDecode { .. }
+                | Error::Decode(_)
+                | Error::RowNotFound
+                | Error::ColumnIndexOutOfBounds { .. },
+            ) => Aftermath::Usable,
             Self::Sql(_) => Aftermath::Broken,
         }
     }
@@ -93,9 +98,10 @@ pub(super) fn to_store_error(error: Error) -> StoreError {
                 StoreError::Refused(text)
             }
         }
-        Error::ColumnDecode { .. } | Error::Decode(_) | Error::ColumnIndexOutOfBounds { .. } | Error::ColumnNotFound(_) => {
-            StoreError::Unreadable(error.to_string())
-        }
+        Error::ColumnDecode { .. }
+        | Error::Decode(_)
+        | Error::ColumnIndexOutOfBounds { .. }
+        | Error::ColumnNotFound(_) => StoreError::Unreadable(error.to_string()),
         Error::RowNotFound => StoreError::Unreadable("a row that must be there is missing".to_owned()),
         other => StoreError::Unavailable(other.to_string()),
     }

@@ -85,7 +85,8 @@ async fn load_once(connection: &mut PgConnection, ids: &[IntentId]) -> Result<Lo
     let touched: Vec<String> =
         files.iter().filter(|f| f.intent.version > 1).map(|f| f.intent.intent_id.as_str().to_owned()).collect();
     let mut attempts = if touched.is_empty() { BTreeMap::new() } else { read_attempts(connection, &touched).await? };
-    let mut unread = if with_unread.is_empty() { BTreeMap::new() } else { read_unread(connection, &with_unread).await? };
+    let mut unread =
+        if with_unread.is_empty() { BTreeMap::new() } else { read_unread(connection, &with_unread).await? };
     for file in &mut files {
         file.attempts = attempts.remove(&file.intent.intent_id).unwrap_or_default();
         file.unread = unread.remove(&file.intent.intent_id).unwrap_or_default();
@@ -93,7 +94,10 @@ async fn load_once(connection: &mut PgConnection, ids: &[IntentId]) -> Result<Lo
     Ok(Loaded { now, timeline, files })
 }
 
-async fn read_attempts(connection: &mut PgConnection, ids: &[String]) -> Result<BTreeMap<IntentId, Vec<Attempt>>, Failure> {
+async fn read_attempts(
+    connection: &mut PgConnection,
+    ids: &[String],
+) -> Result<BTreeMap<IntentId, Vec<Attempt>>, Failure> {
     let mut by_intent: BTreeMap<IntentId, Vec<Attempt>> = BTreeMap::new();
     for row in &query(ATTEMPTS_LOAD).bind(ids).fetch_all(connection).await? {
         let attempt = rows::attempt(row)?;
@@ -102,7 +106,10 @@ async fn read_attempts(connection: &mut PgConnection, ids: &[String]) -> Result<
     Ok(by_intent)
 }
 
-async fn read_unread(connection: &mut PgConnection, ids: &[&str]) -> Result<BTreeMap<IntentId, Vec<InboxRow>>, Failure> {
+async fn read_unread(
+    connection: &mut PgConnection,
+    ids: &[&str],
+) -> Result<BTreeMap<IntentId, Vec<InboxRow>>, Failure> {
     let mut by_intent: BTreeMap<IntentId, Vec<InboxRow>> = BTreeMap::new();
     for row in &query(UNREAD_LOAD).bind(ids).fetch_all(connection).await? {
         let message = rows::inbox_row(row)?;

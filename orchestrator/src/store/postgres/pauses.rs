@@ -82,12 +82,7 @@ pub(super) async fn read_one(connection: &mut PgConnection, psp: &str) -> Result
 }
 
 fn pause_row(row: &PgRow) -> Result<PspPause, Failure> {
-    Ok(PspPause {
-        psp: row.try_get(0)?,
-        actor: row.try_get(1)?,
-        reason: row.try_get(2)?,
-        paused_at: row.try_get(3)?,
-    })
+    Ok(PspPause { psp: row.try_get(0)?, actor: row.try_get(1)?, reason: row.try_get(2)?, paused_at: row.try_get(3)? })
 }
 
 fn as_json(pause: &PspPause) -> Value {

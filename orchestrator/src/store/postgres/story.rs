@@ -12,11 +12,8 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Row, query};
 use std::sync::Arc;
 
-const INTENT: &str = concat!(
-    "SELECT ",
-    intent_columns!(),
-    ", clock_timestamp() FROM refund_intents i WHERE i.intent_id = $1"
-);
+const INTENT: &str =
+    concat!("SELECT ", intent_columns!(), ", clock_timestamp() FROM refund_intents i WHERE i.intent_id = $1");
 
 const ATTEMPTS: &str = concat!(
     "SELECT ",

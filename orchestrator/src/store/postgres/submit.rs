@@ -104,7 +104,10 @@ async fn submit_once(connection: &mut PgConnection, intents: &[NewIntent]) -> Re
     answer(intents, decisions, &created, &known)
 }
 
-async fn lock_payments(connection: &mut PgConnection, intents: &[NewIntent]) -> Result<BTreeMap<PaymentId, Locked>, Failure> {
+async fn lock_payments(
+    connection: &mut PgConnection,
+    intents: &[NewIntent],
+) -> Result<BTreeMap<PaymentId, Locked>, Failure> {
     let ids: BTreeSet<&str> = intents.iter().map(|new| new.payment_id.as_str()).collect();
     let rows = query(PAYMENTS_LOCK).bind(ids.into_iter().collect::<Vec<_>>()).fetch_all(connection).await?;
     rows.iter()
@@ -132,7 +135,8 @@ fn decide(
     payments: &BTreeMap<PaymentId, Locked>,
     known: &BTreeMap<IntentId, Intent>,
 ) -> Vec<Decision> {
-    let mut left: BTreeMap<&PaymentId, i64> = payments.iter().map(|(id, locked)| (id, locked.refundable_minor)).collect();
+    let mut left: BTreeMap<&PaymentId, i64> =
+        payments.iter().map(|(id, locked)| (id, locked.refundable_minor)).collect();
     let mut inserted = BTreeSet::new();
     let mut one = |new: &NewIntent| -> Decision {
         if known.contains_key(&new.intent_id) || inserted.contains(&new.intent_id) {
