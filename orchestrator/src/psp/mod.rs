@@ -1,9 +1,16 @@
 //! Calls to payment service providers. An answer is an [`Outcome`]; nothing here retries, and nothing here decides.
+//!
+//! A call has no memory: what it told is in the outcome, and a call cut off by a crash leaves nothing behind on our side. Adapters
+//! lean to the safe side: what is not proved executed, refused or not executed is unknown.
+
+pub mod memory;
+pub mod stripe;
 
 use async_trait::async_trait;
 use jobs::money::Money;
 use jobs::refund::intent::Intent;
 use jobs::refund::outcome::Outcome;
+use std::sync::Once;
 use std::time::Duration;
 
 /// A create, exactly as stored with the intent.
@@ -46,4 +53,15 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
 
     /// Found, absent, not executed or unknown. Absent only after a complete reading.
     async fn lookup(&self, call: LookupCall<'_>) -> Outcome;
+}
+
+/// Chooses the process' TLS implementation, once; without one no client can be built. A choice made before stays.
+pub fn install_tls_provider() {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        let chosen = rustls::crypto::ring::default_provider().install_default();
+        if chosen.is_err() {
+            tracing::debug!("a TLS provider was chosen before; it stays");
+        }
+    });
 }

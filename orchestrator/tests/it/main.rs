@@ -4,4 +4,5 @@
 mod api;
 mod cli;
 mod config;
+mod provider_suite;
 mod story;
