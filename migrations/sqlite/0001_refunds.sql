@@ -202,7 +202,7 @@ CREATE TABLE audit_log (
 CREATE TRIGGER refund_intents_born_recorded BEFORE INSERT ON refund_intents FOR EACH ROW
     WHEN (NEW.state IS NOT 'recorded' OR NEW.version IS NOT 1 OR NEW.fence_epoch IS NOT 0 OR NEW.fence_counter IS NOT 0
         OR NEW.stamp_epoch IS NOT 0 OR NEW.stamp_counter IS NOT 0 OR NEW.stamp_version IS NOT 1 OR NEW.open_attempt IS NOT NULL)
-BEGIN SELECT RAISE(ABORT, 'refund_intents: an intent is born recorded, at version 1, with no fence'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_intents: an intent is born recorded, at version 1, with no fence [refund_intents_born_recorded]'); END;
 
 CREATE TRIGGER refund_intents_identity BEFORE UPDATE ON refund_intents FOR EACH ROW
     WHEN ((NEW.intent_id, NEW.payment_id, NEW.psp, NEW.psp_account, NEW.psp_payment_ref, NEW.currency, NEW.amount_minor,
@@ -210,24 +210,24 @@ CREATE TRIGGER refund_intents_identity BEFORE UPDATE ON refund_intents FOR EACH 
           IS NOT
           (OLD.intent_id, OLD.payment_id, OLD.psp, OLD.psp_account, OLD.psp_payment_ref, OLD.currency, OLD.amount_minor,
            OLD.idempotency_key, OLD.create_body, OLD.created_at, OLD.merchant_reference, OLD.refund_reason))
-BEGIN SELECT RAISE(ABORT, 'refund_intents: identity, amount, currency, key and body never change'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_intents: identity, amount, currency, key and body never change [refund_intents_identity]'); END;
 
 CREATE TRIGGER refund_intents_version BEFORE UPDATE ON refund_intents FOR EACH ROW
     WHEN (NEW.version IS NOT OLD.version + 1)
-BEGIN SELECT RAISE(ABORT, 'refund_intents: every change raises the version by one'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_intents: every change raises the version by one [refund_intents_version]'); END;
 
 CREATE TRIGGER refund_intents_no_token BEFORE UPDATE ON refund_intents FOR EACH ROW
     WHEN (NEW.stamp_version IS NOT NEW.version)
-BEGIN SELECT RAISE(ABORT, 'refund_intents: no token: a change carries the stamp of its holder'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_intents: no token: a change carries the stamp of its holder [refund_intents_no_token]'); END;
 
 CREATE TRIGGER refund_intents_stale_token BEFORE UPDATE ON refund_intents FOR EACH ROW
     WHEN ((NEW.stamp_epoch, NEW.stamp_counter) < (OLD.fence_epoch, OLD.fence_counter)
         OR NEW.stamp_epoch IS NULL OR NEW.stamp_counter IS NULL OR NEW.stamp_epoch <= 0)
-BEGIN SELECT RAISE(ABORT, 'refund_intents: stale token: a later holder has written'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_intents: stale token: a later holder has written [refund_intents_stale_token]'); END;
 
 CREATE TRIGGER refund_intents_fence_is_stamp BEFORE UPDATE ON refund_intents FOR EACH ROW
     WHEN ((NEW.fence_epoch, NEW.fence_counter) IS NOT (NEW.stamp_epoch, NEW.stamp_counter))
-BEGIN SELECT RAISE(ABORT, 'refund_intents: the fence is the token that was accepted'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_intents: the fence is the token that was accepted [refund_intents_fence_is_stamp]'); END;
 
 -- A transfer carries its intent's fence, amount and currency; the one writer holds the file, so no holder can move it meanwhile.
 CREATE TRIGGER ledger_transfers_fence AFTER INSERT ON ledger_transfers FOR EACH ROW
@@ -235,7 +235,7 @@ CREATE TRIGGER ledger_transfers_fence AFTER INSERT ON ledger_transfers FOR EACH 
         AND (i.fence_epoch, i.fence_counter) IS (NEW.fence_epoch, NEW.fence_counter)
         AND i.amount_minor IS NEW.amount_minor AND i.currency IS NEW.currency
         AND (CASE NEW.kind WHEN 'post' THEN i.state IN ('succeeded', 'reversed') WHEN 'reverse' THEN i.state = 'reversed' ELSE 0 END))
-BEGIN SELECT RAISE(ABORT, 'ledger_transfers: the transfer does not carry its intent''s fence, amount, currency and state'); END;
+BEGIN SELECT RAISE(ABORT, 'ledger_transfers: the transfer does not carry its intent''s fence, amount, currency and state [ledger_transfers_fence]'); END;
 
 -- An attempt is installed by the holder whose token the intent has just accepted.
 CREATE TRIGGER refund_attempts_fence AFTER INSERT ON refund_attempts FOR EACH ROW
@@ -244,7 +244,7 @@ CREATE TRIGGER refund_attempts_fence AFTER INSERT ON refund_attempts FOR EACH RO
         AND (i.fence_epoch, i.fence_counter) IS (NEW.token_epoch, NEW.token_counter)
         AND i.holder_session IS NEW.session_id AND i.idempotency_key IS NEW.idempotency_key
         AND (NEW.request_body IS NULL OR i.create_body IS NEW.request_body))
-BEGIN SELECT RAISE(ABORT, 'refund_attempts: the attempt is not the one its intent has open'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_attempts: the attempt is not the one its intent has open [refund_attempts_fence]'); END;
 
 -- Only counters of a payment change, and what disputes took back never falls. A name that could change would let UPDATE OR REPLACE
 -- delete the row whose name is taken; so with epochs.
@@ -256,7 +256,7 @@ CREATE TRIGGER payments_identity BEFORE UPDATE ON payments FOR EACH ROW
            OLD.created_at)
           OR NEW.charged_back_minor IS NULL OR NEW.charged_back_minor < OLD.charged_back_minor
           OR NEW.refunded_minor IS NULL OR NEW.reserved_minor IS NULL)
-BEGIN SELECT RAISE(ABORT, 'payments: of a payment only the counters change, and what was charged back never falls'); END;
+BEGIN SELECT RAISE(ABORT, 'payments: of a payment only the counters change, and what was charged back never falls [payments_identity]'); END;
 
 -- Epochs follow one another; of a registered one only the revision mark rises and the end is written once.
 CREATE TRIGGER lease_epochs_identity BEFORE UPDATE ON lease_epochs FOR EACH ROW
@@ -264,11 +264,11 @@ CREATE TRIGGER lease_epochs_identity BEFORE UPDATE ON lease_epochs FOR EACH ROW
           IS NOT (OLD.epoch, OLD.backend, OLD.generation, OLD.registered_by, OLD.registered_at)
           OR NEW.highest_revision IS NULL OR NEW.highest_revision < OLD.highest_revision
           OR (OLD.superseded_at IS NOT NULL AND NEW.superseded_at IS NOT OLD.superseded_at))
-BEGIN SELECT RAISE(ABORT, 'lease_epochs: of an epoch only the revision mark rises'); END;
+BEGIN SELECT RAISE(ABORT, 'lease_epochs: of an epoch only the revision mark rises [lease_epochs_identity]'); END;
 
 CREATE TRIGGER lease_epochs_follow AFTER INSERT ON lease_epochs FOR EACH ROW
 BEGIN
-    SELECT RAISE(ABORT, 'lease_epochs: an epoch is registered above all others')
+    SELECT RAISE(ABORT, 'lease_epochs: an epoch is registered above all others [lease_epochs_follow]')
      WHERE NEW.superseded_at IS NOT NULL OR EXISTS (SELECT 1 FROM lease_epochs WHERE epoch > NEW.epoch);
     UPDATE lease_epochs SET superseded_at = CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
      WHERE epoch < NEW.epoch AND superseded_at IS NULL;
@@ -281,85 +281,114 @@ BEGIN INSERT INTO intent_inbox_unread (inbox_id, intent_id) VALUES (NEW.inbox_id
 CREATE TRIGGER intent_inbox_unread_read AFTER DELETE ON intent_inbox_unread FOR EACH ROW
     WHEN NOT EXISTS (SELECT 1 FROM intent_inbox_readings d JOIN refund_intents i ON i.intent_id = OLD.intent_id
                       WHERE d.inbox_id = OLD.inbox_id AND d.version = i.version)
-BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: the row is not read by the change its intent has just made'); END;
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: the row is not read by the change its intent has just made [intent_inbox_unread_read]'); END;
 
 -- Evidence is append-only; intents and payments stay.
 CREATE TRIGGER refund_attempts_append_only BEFORE UPDATE ON refund_attempts FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'refund_attempts: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_attempts: rows are never changed: write a new one [refund_attempts_append_only]'); END;
 CREATE TRIGGER refund_outcomes_append_only BEFORE UPDATE ON refund_outcomes FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'refund_outcomes: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_outcomes: rows are never changed: write a new one [refund_outcomes_append_only]'); END;
 CREATE TRIGGER intent_inbox_append_only BEFORE UPDATE ON intent_inbox FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'intent_inbox: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'intent_inbox: rows are never changed: write a new one [intent_inbox_append_only]'); END;
 CREATE TRIGGER intent_inbox_unread_append_only BEFORE UPDATE ON intent_inbox_unread FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: rows are never changed: write a new one [intent_inbox_unread_append_only]'); END;
 CREATE TRIGGER intent_inbox_readings_append_only BEFORE UPDATE ON intent_inbox_readings FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never changed: write a new one [intent_inbox_readings_append_only]'); END;
 CREATE TRIGGER ledger_transfers_append_only BEFORE UPDATE ON ledger_transfers FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'ledger_transfers: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'ledger_transfers: rows are never changed: write a new one [ledger_transfers_append_only]'); END;
 CREATE TRIGGER breaks_append_only BEFORE UPDATE ON breaks FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'breaks: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'breaks: rows are never changed: write a new one [breaks_append_only]'); END;
 CREATE TRIGGER audit_log_append_only BEFORE UPDATE ON audit_log FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'audit_log: rows are never changed: write a new one'); END;
+BEGIN SELECT RAISE(ABORT, 'audit_log: rows are never changed: write a new one [audit_log_append_only]'); END;
 
 CREATE TRIGGER refund_intents_no_delete BEFORE DELETE ON refund_intents FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'refund_intents: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_intents: rows are never deleted [refund_intents_no_delete]'); END;
 CREATE TRIGGER payments_no_delete BEFORE DELETE ON payments FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'payments: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'payments: rows are never deleted [payments_no_delete]'); END;
 CREATE TRIGGER refund_attempts_no_delete BEFORE DELETE ON refund_attempts FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'refund_attempts: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_attempts: rows are never deleted [refund_attempts_no_delete]'); END;
 CREATE TRIGGER refund_outcomes_no_delete BEFORE DELETE ON refund_outcomes FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'refund_outcomes: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'refund_outcomes: rows are never deleted [refund_outcomes_no_delete]'); END;
 CREATE TRIGGER intent_inbox_no_delete BEFORE DELETE ON intent_inbox FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'intent_inbox: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'intent_inbox: rows are never deleted [intent_inbox_no_delete]'); END;
 CREATE TRIGGER intent_inbox_readings_no_delete BEFORE DELETE ON intent_inbox_readings FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never deleted [intent_inbox_readings_no_delete]'); END;
 CREATE TRIGGER ledger_transfers_no_delete BEFORE DELETE ON ledger_transfers FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'ledger_transfers: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'ledger_transfers: rows are never deleted [ledger_transfers_no_delete]'); END;
 CREATE TRIGGER breaks_no_delete BEFORE DELETE ON breaks FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'breaks: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'breaks: rows are never deleted [breaks_no_delete]'); END;
 CREATE TRIGGER lease_epochs_no_delete BEFORE DELETE ON lease_epochs FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'lease_epochs: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'lease_epochs: rows are never deleted [lease_epochs_no_delete]'); END;
 CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON audit_log FOR EACH ROW
-BEGIN SELECT RAISE(ABORT, 'audit_log: rows are never deleted'); END;
+BEGIN SELECT RAISE(ABORT, 'audit_log: rows are never deleted [audit_log_no_delete]'); END;
 
 -- REPLACE would delete them all the same: a key that exists is refused before the conflict is resolved.
 CREATE TRIGGER refund_intents_no_replace BEFORE INSERT ON refund_intents FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM refund_intents o WHERE o.intent_id = NEW.intent_id)
-        OR EXISTS (SELECT 1 FROM refund_intents o WHERE o.psp = NEW.psp AND o.psp_account = NEW.psp_account AND o.idempotency_key = NEW.idempotency_key)
-BEGIN SELECT RAISE(ABORT, 'refund_intents: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'refund_intents: rows are never replaced: this key exists [refund_intents_pkey]')
+     WHERE EXISTS (SELECT 1 FROM refund_intents o WHERE o.intent_id = NEW.intent_id);
+    SELECT RAISE(ABORT, 'refund_intents: rows are never replaced: this key exists [refund_intents_key_unique]')
+     WHERE EXISTS (SELECT 1 FROM refund_intents o WHERE o.psp = NEW.psp AND o.psp_account = NEW.psp_account AND o.idempotency_key = NEW.idempotency_key);
+END;
 CREATE TRIGGER payments_no_replace BEFORE INSERT ON payments FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM payments o WHERE o.payment_id = NEW.payment_id)
-        OR EXISTS (SELECT 1 FROM payments o WHERE o.psp_payment_ref = NEW.psp_payment_ref AND o.psp = NEW.psp AND o.psp_account = NEW.psp_account)
-BEGIN SELECT RAISE(ABORT, 'payments: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'payments: rows are never replaced: this key exists [payments_pkey]')
+     WHERE EXISTS (SELECT 1 FROM payments o WHERE o.payment_id = NEW.payment_id);
+    SELECT RAISE(ABORT, 'payments: rows are never replaced: this key exists [payments_psp_payment_key]')
+     WHERE EXISTS (SELECT 1 FROM payments o WHERE o.psp_payment_ref = NEW.psp_payment_ref AND o.psp = NEW.psp AND o.psp_account = NEW.psp_account);
+END;
 CREATE TRIGGER refund_attempts_no_replace BEFORE INSERT ON refund_attempts FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM refund_attempts o WHERE o.attempt_id = NEW.attempt_id)
-        OR EXISTS (SELECT 1 FROM refund_attempts o WHERE o.intent_id = NEW.intent_id AND o.installed_version = NEW.installed_version)
-BEGIN SELECT RAISE(ABORT, 'refund_attempts: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'refund_attempts: rows are never replaced: this key exists [refund_attempts_pkey]')
+     WHERE EXISTS (SELECT 1 FROM refund_attempts o WHERE o.attempt_id = NEW.attempt_id);
+    SELECT RAISE(ABORT, 'refund_attempts: rows are never replaced: this key exists [refund_attempts_version_key]')
+     WHERE EXISTS (SELECT 1 FROM refund_attempts o WHERE o.intent_id = NEW.intent_id AND o.installed_version = NEW.installed_version);
+END;
 CREATE TRIGGER refund_outcomes_no_replace BEFORE INSERT ON refund_outcomes FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM refund_outcomes o WHERE o.attempt_id = NEW.attempt_id)
-BEGIN SELECT RAISE(ABORT, 'refund_outcomes: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'refund_outcomes: rows are never replaced: this key exists [refund_outcomes_pkey]')
+     WHERE EXISTS (SELECT 1 FROM refund_outcomes o WHERE o.attempt_id = NEW.attempt_id);
+END;
 CREATE TRIGGER intent_inbox_no_replace BEFORE INSERT ON intent_inbox FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM intent_inbox o WHERE o.inbox_id = NEW.inbox_id)
-        OR EXISTS (SELECT 1 FROM intent_inbox o WHERE o.source_id = NEW.source_id)
-BEGIN SELECT RAISE(ABORT, 'intent_inbox: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'intent_inbox: rows are never replaced: this key exists [intent_inbox_pkey]')
+     WHERE EXISTS (SELECT 1 FROM intent_inbox o WHERE o.inbox_id = NEW.inbox_id);
+    SELECT RAISE(ABORT, 'intent_inbox: rows are never replaced: this key exists [intent_inbox_source_key]')
+     WHERE EXISTS (SELECT 1 FROM intent_inbox o WHERE o.source_id = NEW.source_id);
+END;
 CREATE TRIGGER intent_inbox_unread_no_replace BEFORE INSERT ON intent_inbox_unread FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM intent_inbox_unread o WHERE o.inbox_id = NEW.inbox_id)
-BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'intent_inbox_unread: rows are never replaced: this key exists [intent_inbox_unread_pkey]')
+     WHERE EXISTS (SELECT 1 FROM intent_inbox_unread o WHERE o.inbox_id = NEW.inbox_id);
+END;
 CREATE TRIGGER intent_inbox_readings_no_replace BEFORE INSERT ON intent_inbox_readings FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM intent_inbox_readings o WHERE o.inbox_id = NEW.inbox_id)
-BEGIN SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'intent_inbox_readings: rows are never replaced: this key exists [intent_inbox_readings_pkey]')
+     WHERE EXISTS (SELECT 1 FROM intent_inbox_readings o WHERE o.inbox_id = NEW.inbox_id);
+END;
 CREATE TRIGGER ledger_transfers_no_replace BEFORE INSERT ON ledger_transfers FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM ledger_transfers o WHERE o.transfer_id = NEW.transfer_id)
-        OR EXISTS (SELECT 1 FROM ledger_transfers o WHERE o.intent_id = NEW.intent_id AND o.kind = NEW.kind)
-BEGIN SELECT RAISE(ABORT, 'ledger_transfers: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'ledger_transfers: rows are never replaced: this key exists [ledger_transfers_pkey]')
+     WHERE EXISTS (SELECT 1 FROM ledger_transfers o WHERE o.transfer_id = NEW.transfer_id);
+    SELECT RAISE(ABORT, 'ledger_transfers: rows are never replaced: this key exists [ledger_transfers_one_per_intent_and_kind]')
+     WHERE EXISTS (SELECT 1 FROM ledger_transfers o WHERE o.intent_id = NEW.intent_id AND o.kind = NEW.kind);
+END;
 CREATE TRIGGER breaks_no_replace BEFORE INSERT ON breaks FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM breaks o WHERE o.break_id = NEW.break_id)
-BEGIN SELECT RAISE(ABORT, 'breaks: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'breaks: rows are never replaced: this key exists [breaks_pkey]')
+     WHERE EXISTS (SELECT 1 FROM breaks o WHERE o.break_id = NEW.break_id);
+END;
 CREATE TRIGGER lease_epochs_no_replace BEFORE INSERT ON lease_epochs FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM lease_epochs o WHERE o.epoch = NEW.epoch)
-BEGIN SELECT RAISE(ABORT, 'lease_epochs: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'lease_epochs: rows are never replaced: this key exists [lease_epochs_pkey]')
+     WHERE EXISTS (SELECT 1 FROM lease_epochs o WHERE o.epoch = NEW.epoch);
+END;
 CREATE TRIGGER audit_log_no_replace BEFORE INSERT ON audit_log FOR EACH ROW
-    WHEN EXISTS (SELECT 1 FROM audit_log o WHERE o.audit_id = NEW.audit_id)
-        OR EXISTS (SELECT 1 FROM audit_log o WHERE o.previous = NEW.previous)
-        OR EXISTS (SELECT 1 FROM audit_log o WHERE o.hash = NEW.hash)
-BEGIN SELECT RAISE(ABORT, 'audit_log: rows are never replaced: this key exists'); END;
+BEGIN
+    SELECT RAISE(ABORT, 'audit_log: rows are never replaced: this key exists [audit_log_pkey]')
+     WHERE EXISTS (SELECT 1 FROM audit_log o WHERE o.audit_id = NEW.audit_id);
+    SELECT RAISE(ABORT, 'audit_log: rows are never replaced: this key exists [audit_log_previous_key]')
+     WHERE EXISTS (SELECT 1 FROM audit_log o WHERE o.previous = NEW.previous);
+    SELECT RAISE(ABORT, 'audit_log: rows are never replaced: this key exists [audit_log_hash_key]')
+     WHERE EXISTS (SELECT 1 FROM audit_log o WHERE o.hash = NEW.hash);
+END;

@@ -1,8 +1,12 @@
 //! All integration tests of the orchestrator, in one binary because linking is what costs here.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
-
 mod api;
 mod cli;
 mod config;
 mod provider_suite;
+mod sql_prompt_sqlite;
+mod store_memory;
+mod store_model;
+mod store_sqlite;
+mod store_suite;
 mod story;

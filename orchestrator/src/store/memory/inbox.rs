@@ -1,8 +1,8 @@
-//! What others than the holder write: inbox rows, and pauses with their audit.
+//! Messages of others than the holder.
 
-use super::tables::{AuditEntry, Tables, next_id};
+use super::tables::{Tables, next_id};
 use crate::store::change::{InboxResult, NewInboxRow};
-use crate::store::read::{InboxEntry, PspPause};
+use crate::store::read::InboxEntry;
 use chrono::{DateTime, Utc};
 use jobs::refund::intent::InboxRow;
 
@@ -12,10 +12,11 @@ impl Tables {
     }
 
     fn append_one(&mut self, new: &NewInboxRow, now: DateTime<Utc>) -> InboxResult {
-        let Some(file) = self.intents.get_mut(&new.intent_id) else { return InboxResult::UnknownIntent };
-        if !self.inbox_sources.insert(new.source_id.clone()) {
+        if self.inbox_sources.contains(&new.source_id) {
             return InboxResult::Duplicate;
         }
+        let Some(file) = self.intents.get_mut(&new.intent_id) else { return InboxResult::UnknownIntent };
+        self.inbox_sources.insert(new.source_id.clone());
         let inbox_id = next_id(&mut self.last_inbox_id);
         let row = InboxRow {
             inbox_id,
@@ -26,29 +27,5 @@ impl Tables {
         };
         file.inbox.push(InboxEntry { row, applied: None });
         InboxResult::Stored { inbox_id }
-    }
-
-    pub(super) fn pause_psp(&mut self, psp: &str, actor: &str, reason: &str, now: DateTime<Utc>) {
-        let (psp, actor, reason) = (psp.to_owned(), actor.to_owned(), reason.to_owned());
-        self.record("psp.pause", &psp, &actor, &reason, now);
-        self.pauses.insert(psp.clone(), PspPause { psp, actor, reason, paused_at: now });
-    }
-
-    pub(super) fn resume_psp(&mut self, psp: &str, actor: &str, reason: &str, now: DateTime<Utc>) -> bool {
-        if self.pauses.remove(psp).is_none() {
-            return false;
-        }
-        self.record("psp.resume", psp, actor, reason, now);
-        true
-    }
-
-    fn record(&mut self, action: &'static str, object: &str, actor: &str, reason: &str, now: DateTime<Utc>) {
-        self.audit.push(AuditEntry {
-            actor: actor.to_owned(),
-            action,
-            object: object.to_owned(),
-            reason: reason.to_owned(),
-            created_at: now,
-        });
     }
 }

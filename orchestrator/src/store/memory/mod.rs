@@ -2,7 +2,7 @@
 //!
 //! One mutex guards one value, so a call is one whole transaction by construction: it judges everything first, then either
 //! writes all of it or nothing. Maps are ordered, so the same calls at the same times give the same rows. Every write of an
-//! intent passes [`fences`], which says the same as the triggers and constraints of the database; [`MemoryStore::write_as_anyone`]
+//! intent passes `fences`, which says the same as the triggers and constraints of the database; [`MemoryStore::write_as_anyone`]
 //! goes there directly, past the filters of [`Store::apply`], as a program without manners or a person at a SQL prompt would.
 //!
 //! It outlives a simulated crash of a replica because the value is shared, and nothing else survives: there is no file. Times are kept
@@ -14,12 +14,14 @@ mod fences;
 mod inbox;
 mod looking;
 mod paging;
+mod pauses;
 mod submitting;
 mod tables;
 mod work;
 
 pub use epochs::{Epoch, NewEpoch};
-pub use tables::{AuditEntry, IntentRow};
+pub use pauses::AuditRow;
+pub use tables::IntentRow;
 
 use super::change::{Change, InboxResult, NewInboxRow, WriteResult};
 use super::read::{AccountBalance, Backlog, IntentFilter, IntentPage, Payment, PspPause, Story};
@@ -29,6 +31,7 @@ use crate::clock::Clock;
 use async_trait::async_trait;
 use chrono::{DateTime, SubsecRound, Utc};
 use jobs::ids::{IntentId, PaymentId};
+use pauses::Asked;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tables::Tables;
 
@@ -77,7 +80,7 @@ impl MemoryStore {
 
     /// What people and configuration did, oldest first.
     #[must_use]
-    pub fn audit(&self) -> Vec<AuditEntry> {
+    pub fn audit(&self) -> Vec<AuditRow> {
         self.lock().audit.clone()
     }
 
@@ -163,13 +166,13 @@ impl Store for MemoryStore {
 
     async fn pause_psp(&self, psp: &str, actor: &str, reason: &str) -> Result<(), StoreError> {
         let now = self.database_time();
-        self.lock().pause_psp(psp, actor, reason, now);
+        self.lock().pause_psp(Asked { psp, actor, reason, now });
         Ok(())
     }
 
     async fn resume_psp(&self, psp: &str, actor: &str, reason: &str) -> Result<bool, StoreError> {
         let now = self.database_time();
-        Ok(self.lock().resume_psp(psp, actor, reason, now))
+        Ok(self.lock().resume_psp(Asked { psp, actor, reason, now }))
     }
 
     async fn psp_pauses(&self) -> Result<Vec<PspPause>, StoreError> {

@@ -39,11 +39,11 @@ impl Tables {
     }
 
     fn import_one(&self, draft: &mut Draft, new: &NewPayment, now: DateTime<Utc>) -> Result<ImportResult, StoreError> {
-        refuse_if(new.captured.minor <= 0, "payments_captured_positive", "a captured amount is positive")?;
-        refuse_if(new.charged_back_minor < 0, "payments_charged_back_not_negative", "charged back is not negative")?;
         if let Some(old) = draft.payments.get(&new.payment_id).or_else(|| self.payments.get(&new.payment_id)) {
             return Ok(if same_payment(old, new) { ImportResult::Same } else { ImportResult::Conflict });
         }
+        refuse_if(new.captured.minor <= 0, "payments_captured_positive", "a captured amount is positive")?;
+        refuse_if(new.charged_back_minor < 0, "payments_charged_back_not_negative", "charged back is not negative")?;
         let scope = (new.psp.clone(), new.psp_account.clone(), new.psp_payment_ref.clone());
         // The provider's payment is known under another of our names.
         if self.psp_payments.contains(&scope) || !draft.psp_payments.insert(scope) {

@@ -3,9 +3,9 @@
 //! Whatever belongs to one intent lies in one file, so that a transaction on an intent touches one place.
 
 use super::epochs::Epoch;
+use super::pauses::AuditRow;
 use crate::store::StoreError;
 use crate::store::read::{Break, InboxEntry, Payment, PspPause, Transfer};
-use chrono::{DateTime, Utc};
 use jobs::ids::{AttemptId, IntentId, PaymentId, Token};
 use jobs::money::Money;
 use jobs::refund::intent::{Attempt, Intent};
@@ -18,16 +18,6 @@ pub struct IntentRow {
     pub intent: Intent,
     pub stamp: Token,
     pub stamp_version: i64,
-}
-
-/// Something a person or configuration did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditEntry {
-    pub actor: String,
-    pub action: &'static str,
-    pub object: String,
-    pub reason: String,
-    pub created_at: DateTime<Utc>,
 }
 
 /// All rows of one intent. Evidence is only ever pushed.
@@ -64,7 +54,7 @@ pub(super) struct Tables {
     pub(super) inbox_sources: BTreeSet<String>,
     pub(super) pauses: BTreeMap<String, PspPause>,
     pub(super) epochs: Vec<Epoch>,
-    pub(super) audit: Vec<AuditEntry>,
+    pub(super) audit: Vec<AuditRow>,
     pub(super) last_inbox_id: i64,
     pub(super) last_transfer_id: i64,
     pub(super) last_break_id: i64,

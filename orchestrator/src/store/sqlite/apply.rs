@@ -4,13 +4,13 @@
 //! intent twice is cut there: the second change is judged on what the first one left, in the same transaction. If the engine refuses
 //! any row, nothing of the batch is kept. Across a crash: all of it or none.
 
-use super::super::StoreError;
-use super::super::change::{Change, WriteResult};
 use super::connect::store_error;
 use super::evidence;
 use super::judge::{Standing, judge};
 use super::rows;
 use super::statement::{array, expect_rows, now_micros};
+use crate::store::StoreError;
+use crate::store::change::{Change, WriteResult};
 use jobs::ids::{AttemptId, IntentId, SessionId, Token};
 use jobs::refund::state::{CountsAs, State};
 use serde::Serialize;

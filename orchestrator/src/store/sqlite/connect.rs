@@ -7,7 +7,7 @@
 //!
 //! Across a crash: WAL with synchronous FULL, so what was committed is there. Left out: network file systems, whose locks lie.
 
-use super::super::StoreError;
+use crate::store::StoreError;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection, Sqlite, SqlitePool};

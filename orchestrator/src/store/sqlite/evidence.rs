@@ -1,10 +1,10 @@
 //! What is written beside an intent's new state, in the same transaction: attempts, outcomes, transfers, breaks, inbox readings.
 
-use super::super::StoreError;
-use super::super::change::NewAttempt;
 use super::apply::Winner;
 use super::connect::store_error;
 use super::statement::{array, document, expect_rows};
+use crate::store::StoreError;
+use crate::store::change::NewAttempt;
 use jobs::ids::{AttemptId, SessionId};
 use serde::Serialize;
 use sqlx::SqliteConnection;

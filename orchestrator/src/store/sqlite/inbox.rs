@@ -1,9 +1,9 @@
 //! What others than the holder have to say about an intent: appended, each source id once. A trigger adds the unread twin.
 
-use super::super::StoreError;
-use super::super::change::{InboxResult, NewInboxRow};
 use super::connect::store_error;
 use super::statement::{array, document, expect_rows, now_micros};
+use crate::store::StoreError;
+use crate::store::change::{InboxResult, NewInboxRow};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
@@ -45,11 +45,13 @@ pub(super) async fn append(
     let mut results = Vec::with_capacity(given.len());
     let mut wanted = Vec::new();
     for row in &given {
-        if !intents.contains(row.intent_id.as_str()) {
-            results.push(InboxResult::UnknownIntent);
-        } else if !sources.insert(row.source_id.clone()) {
+        // What was seen before is a repeat whatever it names now; what is not stored is not seen.
+        if sources.contains(&row.source_id) {
             results.push(InboxResult::Duplicate);
+        } else if !intents.contains(row.intent_id.as_str()) {
+            results.push(InboxResult::UnknownIntent);
         } else {
+            sources.insert(row.source_id.clone());
             inbox_id += 1;
             let message = document(&row.message)?;
             let (intent_id, source_id) = (row.intent_id.as_str(), row.source_id.as_str());

@@ -1,6 +1,6 @@
 //! Whether a change wins, decided on the row as it is under the file's write lock. No database here.
 
-use super::super::change::{Change, FenceGuard, WriteResult};
+use crate::store::change::{Change, FenceGuard, WriteResult};
 use jobs::ids::{AttemptId, Token};
 use jobs::refund::state::State;
 use std::collections::BTreeSet;
@@ -42,8 +42,8 @@ pub(super) fn judge(standing: Option<&Standing>, change: &Change, current_epoch:
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::change::InboxApplied;
     use super::*;
+    use crate::store::change::InboxApplied;
     use jobs::ids::IntentId;
     use jobs::refund::intent::NextAction;
     use uuid::Uuid;

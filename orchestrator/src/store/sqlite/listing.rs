@@ -1,10 +1,13 @@
 //! Pages of intents, and sums over all of them.
+//!
+//! Left out: an index for each filter. A page walks the intents from new to old until it is full, so a rare filter reads many; who
+//! has an id asks `find`.
 
-use super::super::StoreError;
-use super::super::read::{AccountBalance, Backlog, IntentFilter, IntentPage, StateCount};
 use super::connect::store_error;
 use super::rows::{self, IntentRow};
 use super::statement::array;
+use crate::store::StoreError;
+use crate::store::read::{AccountBalance, Backlog, IntentFilter, IntentPage, StateCount};
 use jobs::ids::IntentId;
 use jobs::refund::intent::{Intent, MACHINE_VERSION};
 use sqlx::SqliteConnection;

@@ -1,12 +1,12 @@
 //! What people ask for: one payment, one intent's whole story, any id they have.
 
-use super::super::StoreError;
-use super::super::read::{Break, InboxEntry, InboxReading, Payment, PspPause, Story, Transfer};
 use super::connect::store_error;
 use super::payments::payments_by_id;
 use super::rows::{self, PauseRow};
 use super::statement::{array, now_micros};
 use super::work::{attempts, intents};
+use crate::store::StoreError;
+use crate::store::read::{Break, InboxEntry, InboxReading, Payment, PspPause, Story, Transfer};
 use jobs::ids::{IntentId, PaymentId, Token};
 use jobs::refund::intent::InboxRow;
 use sqlx::{FromRow, SqliteConnection};

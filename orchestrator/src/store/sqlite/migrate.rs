@@ -5,8 +5,8 @@
 //! then finds nothing to do. A crash in the middle leaves the file as it was. A file that is ahead of this program is left alone:
 //! migrations are forward only and old code runs on the new schema.
 
-use super::super::StoreError;
 use super::connect::{Connections, store_error};
+use crate::store::StoreError;
 use sqlx::SqliteConnection;
 use sqlx::migrate::MigrateError;
 

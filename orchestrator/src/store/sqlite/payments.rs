@@ -1,11 +1,11 @@
 //! Payments to refund from. One that is there with the same fields is left as it is, one with others is reported.
 
-use super::super::StoreError;
-use super::super::read::Payment;
-use super::super::submit::{ImportResult, NewPayment};
 use super::connect::store_error;
 use super::rows::{self, PaymentRow};
 use super::statement::{array, expect_rows, now_micros};
+use crate::store::StoreError;
+use crate::store::read::Payment;
+use crate::store::submit::{ImportResult, NewPayment};
 use jobs::ids::PaymentId;
 use serde::Serialize;
 use sqlx::SqliteConnection;

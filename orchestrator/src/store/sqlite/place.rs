@@ -1,7 +1,8 @@
 //! Where the database file lies, and who deletes it.
 
-use super::super::StoreError;
+use crate::store::StoreError;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A file of the caller's, or one that goes with the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,10 @@ pub(super) struct Place {
     _temporary: Option<TemporaryFolder>,
 }
 
+/// No name is used twice by a process: a store that was dropped closes its connections in the background, and a closing connection
+/// deletes the log beside its file by name.
+static FOLDERS_CREATED: AtomicU32 = AtomicU32::new(0);
+
 /// Folders left behind by processes that had our id before; more than this means the folder can not be used.
 const NAME_TRIES_MAX: u32 = 10_000;
 
@@ -51,16 +56,17 @@ impl Place {
     }
 }
 
-/// The first name nobody has: creating a folder tells whether it was there.
+/// The next name nobody has: creating a folder tells whether it was there.
 fn create_temporary_folder() -> std::io::Result<TemporaryFolder> {
     let parent = std::env::temp_dir();
     let process = std::process::id();
-    let mut number = 0;
+    let mut tries = 1;
     loop {
+        let number = FOLDERS_CREATED.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("orchestrator-{process}-{number}"));
         match std::fs::create_dir(&folder) {
             Ok(()) => return Ok(TemporaryFolder(folder)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < NAME_TRIES_MAX => number += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < NAME_TRIES_MAX => tries += 1,
             Err(error) => return Err(error),
         }
     }

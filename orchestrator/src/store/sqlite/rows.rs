@@ -3,8 +3,8 @@
 //! Times are integer microseconds, ids of attempts and sessions hyphenated text, documents JSON text. A row this code does not
 //! understand is an error that names the column, never a default.
 
-use super::super::StoreError;
-use super::super::read::{Payment, PspPause};
+use crate::store::StoreError;
+use crate::store::read::{Payment, PspPause};
 use chrono::{DateTime, Utc};
 use jobs::ids::{AttemptId, IntentId, PaymentId, SessionId, Token};
 use jobs::money::Money;

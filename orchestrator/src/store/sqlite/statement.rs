@@ -2,8 +2,8 @@
 //!
 //! Rows travel as a JSON array that the statement takes apart with `json_each`. JSON integers reach SQLite as 64-bit integers, exactly; nothing on the way is a float. Bytes travel as hexadecimal text.
 
-use super::super::StoreError;
 use super::connect::store_error;
+use crate::store::StoreError;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 

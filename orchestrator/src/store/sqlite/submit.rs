@@ -4,13 +4,13 @@
 //! transaction; so what was read can not have moved. Inserts still name `NOT EXISTS`, and counts are checked: a difference means the
 //! decision was wrong and nothing is kept.
 
-use super::super::StoreError;
-use super::super::read::Payment;
-use super::super::submit::{NewIntent, SubmitResult};
 use super::connect::store_error;
 use super::payments::payments_by_id;
 use super::statement::{array, expect_rows, hexadecimal, now_micros};
 use super::work::intents;
+use crate::store::StoreError;
+use crate::store::read::Payment;
+use crate::store::submit::{NewIntent, SubmitResult};
 use jobs::ids::{IntentId, PaymentId};
 use jobs::refund::intent::{Intent, MACHINE_VERSION};
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! What a worker asks before it plans: which intents are due, and what is on record about them.
 
-use super::super::{DueQuery, Loaded, StoreError};
 use super::connect::store_error;
 use super::rows::{self, AttemptRow, IntentRow, MessageRow};
 use super::statement::{array, now_micros};
+use crate::store::{DueQuery, Loaded, StoreError};
 use jobs::ids::IntentId;
 use jobs::refund::intent::{Attempt, InboxRow, Intent, IntentFile};
 use sqlx::SqliteConnection;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const TIMELINE: i64 = 1;
 
 /// Ways to be due, each by its own index: a create's or a lookup's time has come; an open step whose session is gone; something
-/// unread while nobody holds the intent.
+/// unread while nobody holds the intent. Without statistics the planner would take the key's index for the second, and read all intents.
 const INTENTS_DUE_SELECT: &str = "
     SELECT intent_id FROM (
         SELECT intent_id, next_action_at FROM (
@@ -26,7 +26,7 @@ const INTENTS_DUE_SELECT: &str = "
             WHERE psp = ?1 AND psp_account = ?2 AND machine_version = ?3 AND next_action = 'create' AND next_action_at <= ?4 AND ?5
             ORDER BY next_action_at, intent_id LIMIT ?7)
         UNION
-        SELECT intent_id, next_action_at FROM refund_intents
+        SELECT intent_id, next_action_at FROM refund_intents INDEXED BY refund_intents_open
         WHERE holder_session IS NOT NULL AND holder_session NOT IN (SELECT value FROM json_each(?6))
           AND psp = ?1 AND psp_account = ?2 AND machine_version = ?3
         UNION
