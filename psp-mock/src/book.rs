@@ -75,7 +75,7 @@ pub struct AddedPayment {
 pub(crate) fn read(state: &State, query: &BookQuery) -> BookPage {
     let limit = query.limit.unwrap_or(1_000).clamp(1, PAGE_MOST);
     let of_payment = query.payment.as_deref().map(|id| state.payment_named(id));
-    let payment_fits = |at: u32| of_payment.is_none_or(|payment| payment == Some(state.refunds[at as usize].payment));
+    let payment_fits = |at: u32| of_payment.is_none_or(|payment| payment == Some(state.refunds[at].payment));
     let mut positions: Vec<u32> = match &query.intent {
         Some(intent) => state
             .tallies
@@ -96,8 +96,8 @@ pub(crate) fn read(state: &State, query: &BookQuery) -> BookPage {
 }
 
 fn booked(state: &State, at: u32) -> BookedRefund {
-    let refund = &state.refunds[at as usize];
-    let payment = &state.payments[refund.payment as usize];
+    let refund = &state.refunds[at];
+    let payment = &state.payments[refund.payment];
     let text = |id: &Option<crate::state::Id>| id.as_ref().map(|id| id.to_string());
     BookedRefund {
         id: refund.id.to_string(),

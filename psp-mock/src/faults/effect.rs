@@ -1,7 +1,6 @@
-//! The effects a fault can have, and how they are written in JSON (`{"kind":"answer_lost","how":"hang"}`) and in rates.
+//! The effects a fault can have, and how they are written in JSON: `{"kind":"answer_lost","how":"hang"}`.
 
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// What goes wrong with a call. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +63,8 @@ pub enum Effect {
     },
     /// Answered as pending for lack of balance; stays so unless told how it ends.
     InsufficientFunds { succeeds_after_ms: Option<u64>, fails_after_ms: Option<u64> },
+    /// Answered as requiring an action of the customer; stays so unless told when it succeeds.
+    RequiresAction { succeeds_after_ms: Option<u64> },
     /// Refused for good with this code, stored under the key.
     Refuse {
         code: String,
@@ -159,82 +160,23 @@ pub enum Gap {
 }
 
 impl Effect {
-    /// Names that can be given a rate, with their usual parameters.
-    pub const NAMES: &[&str] = &[
-        "latency",
-        "answer_lost",
-        "answer_lost_hang",
-        "dropped",
-        "dropped_hang",
-        "executes_late",
-        "error_executed",
-        "error_not_executed",
-        "rate_limited",
-        "reset",
-        "truncated",
-        "list_lag",
-        "late_success",
-        "fails_later",
-        "insufficient_funds",
-        "webhook_duplicate",
-        "webhook_reordered",
-        "webhook_unsigned",
-        "webhook_withheld",
-    ];
-
-    /// The effect of that name; `time` replaces its usual time where it has one.
-    pub fn by_name(name: &str, time: Option<Duration>) -> Option<Self> {
-        let ms = |usual: u64| time.map_or(usual, |t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX));
-        Some(match name {
-            "latency" => Self::Latency { ms: ms(45_000), executes: Executes::First },
-            "answer_lost" => Self::AnswerLost { how: How::Close },
-            "answer_lost_hang" => Self::AnswerLost { how: How::Hang },
-            "dropped" => Self::Dropped { how: How::Close },
-            "dropped_hang" => Self::Dropped { how: How::Hang },
-            "executes_late" => Self::ExecutesLate { after_ms: ms(60_000), how: How::Close },
-            "error_executed" => Self::ErrorExecuted { status: internal_error(), stored: true },
-            "error_not_executed" => Self::ErrorNotExecuted { status: internal_error(), stored: false },
-            "rate_limited" => Self::RateLimited { retry_after_s: None },
-            "reset" => Self::Reset { executed: false },
-            "truncated" => Self::Truncated { bytes: None },
-            "list_lag" => Self::ListLag { ms: ms(5_000) },
-            "late_success" => Self::LateSuccess { after_ms: ms(5_000) },
-            "fails_later" => Self::FailsLater { after_ms: ms(5_000), reason: failure_reason() },
-            "insufficient_funds" => {
-                Self::InsufficientFunds { succeeds_after_ms: Some(ms(30_000)), fails_after_ms: None }
-            }
-            "webhook_duplicate" => Self::Webhook(WebhookFault::Duplicate { times: two() }),
-            "webhook_reordered" => Self::Webhook(WebhookFault::Reordered { hold_ms: ms(1_000) }),
-            "webhook_unsigned" => Self::Webhook(WebhookFault::Unsigned),
-            "webhook_withheld" => Self::Webhook(WebhookFault::Withheld),
-            _ => return None,
-        })
-    }
-
     /// Whether the effect is on the refund itself: it would be wasted on a call whose key already has a result.
     pub(crate) fn needs_execution(&self) -> bool {
         match self {
-            Self::Latency { .. }
-            | Self::AnswerLost { .. }
-            | Self::Dropped { .. }
-            | Self::RateLimited { .. }
-            | Self::Reset { .. } => false,
+            Self::Latency { .. } | Self::AnswerLost { .. } | Self::Dropped { .. } | Self::Truncated { .. } => false,
+            Self::RateLimited { .. } | Self::Reset { .. } => false,
             Self::ErrorNotExecuted { stored, .. } => *stored,
-            Self::Truncated { .. } => false,
             Self::ExecutesLate { .. }
             | Self::ErrorExecuted { .. }
             | Self::ListLag { .. }
             | Self::LateSuccess { .. } => true,
-            Self::FailsLater { .. }
-            | Self::InsufficientFunds { .. }
-            | Self::Refuse { .. }
-            | Self::WrongAnswer { .. } => true,
-            Self::Webhook(_) | Self::Settlement(_) => true,
+            Self::FailsLater { .. } | Self::InsufficientFunds { .. } | Self::RequiresAction { .. } => true,
+            Self::Refuse { .. } | Self::WrongAnswer { .. } | Self::Webhook(_) | Self::Settlement(_) => true,
         }
     }
 }
 
-fn internal_error() -> u16 {
+pub(super) fn internal_error() -> u16 {
     500
 }
 
@@ -246,7 +188,7 @@ fn yes() -> bool {
     true
 }
 
-fn two() -> u32 {
+pub(super) fn two() -> u32 {
     2
 }
 
@@ -258,7 +200,7 @@ fn one_day() -> u64 {
     24 * 60 * 60
 }
 
-fn failure_reason() -> String {
+pub(super) fn failure_reason() -> String {
     "lost_or_stolen_card".to_owned()
 }
 

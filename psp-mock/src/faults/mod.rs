@@ -5,11 +5,12 @@
 //! server does. Gaps of the settlement report are kept apart, since a report may be read more than once with the same result.
 
 mod effect;
+mod named;
 mod plan;
 mod queue;
 
 pub use effect::{Effect, Executes, Gap, How, WebhookFault};
-pub(crate) use plan::{Change, Fate, Instead, Plan, Script};
+pub(crate) use plan::{Change, Fate, Instead, Plan, Script, Start};
 pub(crate) use queue::Queue;
 
 use serde::{Deserialize, Serialize};

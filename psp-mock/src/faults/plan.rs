@@ -48,12 +48,22 @@ pub(crate) enum Change {
     Fail { reason: String },
 }
 
+/// The status a refund is created with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Start {
+    #[default]
+    Succeeded,
+    Pending {
+        reason: Option<&'static str>,
+    },
+    RequiresAction,
+}
+
 /// How a refund comes out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     pub(crate) refuse: Option<ApiError>,
-    /// Starts as pending, with this reason if any.
-    pub(crate) pending: Option<Option<&'static str>>,
+    pub(crate) start: Start,
     /// Changes to come, each after so many milliseconds.
     pub(crate) changes: Vec<(i64, Change)>,
     pub(crate) list_lag_ms: i64,
@@ -97,19 +107,25 @@ impl Script {
         match effect {
             Effect::ListLag { ms } => self.list_lag_ms = signed(*ms),
             Effect::LateSuccess { after_ms } => {
-                self.pending = Some(None);
+                self.start = Start::Pending { reason: None };
                 self.changes.push((signed(*after_ms), Change::Succeed));
             }
             Effect::FailsLater { after_ms, reason } => {
                 self.changes.push((signed(*after_ms), Change::Fail { reason: reason.clone() }));
             }
             Effect::InsufficientFunds { succeeds_after_ms, fails_after_ms } => {
-                self.pending = Some(Some("insufficient_funds"));
+                self.start = Start::Pending { reason: Some("insufficient_funds") };
                 if let Some(ms) = succeeds_after_ms {
                     self.changes.push((signed(*ms), Change::Succeed));
                 }
                 if let Some(ms) = fails_after_ms {
                     self.changes.push((signed(*ms), Change::Fail { reason: "insufficient_funds".to_owned() }));
+                }
+            }
+            Effect::RequiresAction { succeeds_after_ms } => {
+                self.start = Start::RequiresAction;
+                if let Some(ms) = succeeds_after_ms {
+                    self.changes.push((signed(*ms), Change::Succeed));
                 }
             }
             Effect::Refuse { code, status, message, param } => {

@@ -151,7 +151,11 @@ impl Waiting {
     fn meets(&mut self, seen: &Seen<'_>) -> bool {
         let effects = &self.fault.effects;
         let gap = matches!(effects[..], [Effect::Settlement(_)]);
-        if gap || (seen.repeat && effects.iter().any(Effect::needs_execution)) || !self.fault.matches.fits(seen) {
+        let for_event = matches!(effects[..], [Effect::Webhook(_)]);
+        if gap || for_event != (seen.kind == CallKind::Webhook) {
+            return false;
+        }
+        if (seen.repeat && effects.iter().any(Effect::needs_execution)) || !self.fault.matches.fits(seen) {
             return false;
         }
         self.fitted = self.fitted.saturating_add(1);

@@ -4,6 +4,7 @@ pub(crate) mod admin;
 mod answer;
 mod call;
 mod course;
+mod credentials;
 mod line;
 mod work;
 

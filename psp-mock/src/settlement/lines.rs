@@ -27,8 +27,8 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn new(state: &State, transaction: &Transaction) -> Self {
-        let payment = &state.payments[transaction.payment as usize];
-        let refund = transaction.refund.map(|at| &state.refunds[at as usize]);
+        let payment = &state.payments[transaction.payment];
+        let refund = transaction.refund.map(|at| &state.refunds[at]);
         let text = |id: Option<&str>| id.unwrap_or_default().to_owned();
         Self {
             transaction: transaction.id.to_string(),

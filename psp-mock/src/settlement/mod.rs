@@ -38,7 +38,7 @@ pub(crate) fn report(shared: &Shared, query: &ReportQuery) -> Result<String, Str
     loop {
         let (state, now_ms) = shared.now();
         let end = state.transactions.len().min(next + READ_AT_ONCE);
-        for transaction in &state.transactions[next.min(end)..end] {
+        for transaction in state.transactions.range(next, end) {
             if state.account_of(transaction) == account {
                 let line = lines::Line::new(&state, transaction);
                 let within = |at_s: i64| (from_s..to_s).contains(&at_s) && at_s <= now_ms / 1000;

@@ -1,6 +1,6 @@
 //! What happens without a call: refunds that succeed late, fail after success, and creates that execute after their caller gave up.
 //!
-//! pending -> succeeded (money moves) | failed; succeeded -> failed (money comes back). Failed and canceled are final.
+//! pending or requires_action -> succeeded (money moves) | failed; succeeded -> failed (money comes back). Failed and canceled are final.
 
 use super::State;
 use super::keys::{Answer, KeyUse};
@@ -64,23 +64,27 @@ impl State {
     }
 
     fn change(&mut self, at: u32, change: Change, now_ms: i64) {
-        let status = self.refunds[at as usize].status;
+        let status = self.refunds[at].status;
         match (status, change) {
-            (RefundStatus::Pending, Change::Succeed) => {
+            (RefundStatus::Pending | RefundStatus::RequiresAction, Change::Succeed) => {
                 let transaction = self.book_refund(at, TransactionKind::Refund, now_ms);
-                let refund = &mut self.refunds[at as usize];
+                let refund = &mut self.refunds[at];
                 (refund.status, refund.pending_reason) = (RefundStatus::Succeeded, None);
                 refund.transaction = Some(transaction);
                 self.emit_refund(at, &["refund.updated"], now_ms);
             }
-            (RefundStatus::Pending | RefundStatus::Succeeded, Change::Fail { reason }) => {
+            (
+                RefundStatus::Pending | RefundStatus::RequiresAction | RefundStatus::Succeeded,
+                Change::Fail { reason },
+            ) => {
                 if status == RefundStatus::Succeeded {
                     let transaction = self.book_refund(at, TransactionKind::RefundFailure, now_ms);
-                    self.refunds[at as usize].failure_transaction = Some(transaction);
+                    self.refunds[at].failure_transaction = Some(transaction);
                 }
-                let refund = &mut self.refunds[at as usize];
+                let refund = &mut self.refunds[at];
                 (refund.status, refund.pending_reason) = (RefundStatus::Failed, None);
                 refund.failure_reason = Some(reason.into());
+                self.payments[refund.payment].refunded -= refund.amount;
                 self.emit_refund(at, &["refund.updated", "refund.failed"], now_ms);
             }
             (RefundStatus::Succeeded, Change::Succeed) | (RefundStatus::Failed | RefundStatus::Canceled, _) => {}

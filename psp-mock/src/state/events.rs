@@ -34,8 +34,8 @@ impl State {
 
     fn event(&mut self, at: u32, kind: &'static str, now_ms: i64) -> Event {
         let id = self.ids.next("evt");
-        let refund = &self.refunds[at as usize];
-        let payment = &self.payments[refund.payment as usize];
+        let refund = &self.refunds[at];
+        let payment = &self.payments[refund.payment];
         let body = if kind.starts_with("charge.") {
             event_json(&id, kind, refund.key.as_deref(), now_ms, self.charge_object(payment))
         } else {

@@ -5,9 +5,11 @@
 //! conflicts are not stored, since the key is only taken after them. After its lifetime a key is forgotten: the same call then runs
 //! as new. That is Stripe's "may be pruned", at the earliest moment it allows.
 
+use super::Id;
+use super::rows::ByName;
 use crate::wire::ApiError;
 use axum::body::Bytes;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Longer keys are refused.
@@ -19,9 +21,9 @@ const PRUNED_PER_CALL: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Keys {
     lifetime_ms: i64,
-    entries: HashMap<Box<str>, Entry>,
+    entries: ByName<Entry>,
     /// In the order of first use, to prune from the front.
-    order: VecDeque<(i64, Box<str>)>,
+    order: VecDeque<(i64, Id)>,
 }
 
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl From<ApiError> for Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct KeyUse {
     /// Account and key: accounts do not share keys.
-    pub(crate) scoped: Box<str>,
+    pub(crate) scoped: Id,
     pub(crate) endpoint: u64,
     pub(crate) params: u64,
 }
@@ -78,7 +80,7 @@ pub(crate) enum Known {
 impl Keys {
     pub(crate) fn new(lifetime: Duration) -> Self {
         let lifetime_ms = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX / 2);
-        Self { lifetime_ms, entries: HashMap::new(), order: VecDeque::new() }
+        Self { lifetime_ms, entries: ByName::default(), order: VecDeque::new() }
     }
 
     pub(crate) fn look(&self, key: &KeyUse, now_ms: i64) -> Known {

@@ -10,7 +10,9 @@ pub(crate) mod changes;
 pub(crate) mod events;
 pub(crate) mod keys;
 pub(crate) mod payments;
+mod refund_views;
 pub(crate) mod refunds;
+pub(crate) mod rows;
 pub(crate) mod sight;
 pub(crate) mod tallies;
 pub(crate) mod transactions;
@@ -20,7 +22,8 @@ use crate::faults::Queue;
 use crate::ids::Ids;
 use changes::Due;
 use events::Group;
-use std::collections::{BTreeMap, HashMap};
+use rows::{ByName, Rows};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -30,13 +33,13 @@ pub(crate) type Id = Arc<str>;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) ids: Ids,
-    pub(crate) payments: Vec<payments::Payment>,
+    pub(crate) payments: Rows<payments::Payment>,
     /// Payment intents and charges, each by its own id.
-    payment_by_id: HashMap<Id, u32>,
-    pub(crate) refunds: Vec<refunds::Refund>,
-    refund_by_id: HashMap<Id, u32>,
-    pub(crate) transactions: Vec<transactions::Transaction>,
-    transaction_by_id: HashMap<Id, u32>,
+    payment_by_id: ByName<u32>,
+    pub(crate) refunds: Rows<refunds::Refund>,
+    refund_by_id: ByName<u32>,
+    pub(crate) transactions: Rows<transactions::Transaction>,
+    transaction_by_id: ByName<u32>,
     pub(crate) keys: keys::Keys,
     pub(crate) faults: Queue,
     pub(crate) tallies: tallies::Tallies,
@@ -54,12 +57,12 @@ impl State {
     pub(crate) fn new(config: &Config, outgoing: mpsc::Sender<Group>) -> Self {
         Self {
             ids: Ids::new(config.seed),
-            payments: Vec::new(),
-            payment_by_id: HashMap::new(),
-            refunds: Vec::new(),
-            refund_by_id: HashMap::new(),
-            transactions: Vec::new(),
-            transaction_by_id: HashMap::new(),
+            payments: Rows::default(),
+            payment_by_id: ByName::default(),
+            refunds: Rows::default(),
+            refund_by_id: ByName::default(),
+            transactions: Rows::default(),
+            transaction_by_id: ByName::default(),
             keys: keys::Keys::new(config.key_lifetime),
             faults: Queue::new(config.seed, config.fault_rates.clone()),
             tallies: tallies::Tallies::default(),

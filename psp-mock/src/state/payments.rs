@@ -3,11 +3,10 @@
 //! A payment intent without a charge has not been confirmed. Charges made directly have no payment intent. What is refundable is
 //! the amount minus all refunds that have not failed or been canceled. Left out: capture later, payment methods, customers.
 
-use super::refunds::RefundStatus;
 use super::{Id, State};
 use crate::wire::form::Metadata;
 use crate::wire::objects::{ChargeObject, ListObject, PaymentIntentObject};
-use crate::wire::page::{Candidates, Cursor, PageQuery};
+use crate::wire::page::{Candidates, PageQuery};
 use crate::wire::{ApiError, Currency};
 
 #[derive(Debug)]
@@ -23,7 +22,10 @@ pub(crate) struct Payment {
     pub(crate) disputed: bool,
     /// Positions of its refunds, oldest first.
     pub(crate) refunds: Vec<u32>,
-    pub(crate) transaction: Option<u32>,
+    /// Money given back or promised: its refunds that have neither failed nor been canceled.
+    pub(crate) refunded: i64,
+    /// Positions of its own balance transactions: the charge, then disputes.
+    pub(crate) transactions: Vec<u32>,
 }
 
 /// A payment to be recorded.
@@ -67,8 +69,7 @@ impl State {
     /// Records a payment; with a charge its money is booked at once.
     pub(crate) fn add_payment(&mut self, new: NewPayment, now_ms: i64) -> Result<u32, ApiError> {
         let position = self.payments.len() as u32;
-        if let Some(taken) =
-            [&new.intent, &new.charge].into_iter().flatten().find(|id| self.payment_by_id.contains_key(*id))
+        if let Some(taken) = [&new.intent, &new.charge].into_iter().flatten().find(|id| self.payment_by_id.contains(id))
         {
             return Err(ApiError::invalid(format!("The id '{taken}' is taken."))
                 .coded("resource_already_exists")
@@ -79,7 +80,7 @@ impl State {
         }
         let NewPayment { intent, charge, account, amount, currency, metadata, description } = new;
         let has_charge = charge.is_some();
-        let (created_ms, disputed, refunds, transaction) = (now_ms, false, Vec::new(), None);
+        let (created_ms, disputed, refunds, refunded, transactions) = (now_ms, false, Vec::new(), 0, Vec::new());
         self.payments.push(Payment {
             intent,
             charge,
@@ -91,7 +92,8 @@ impl State {
             description,
             disputed,
             refunds,
-            transaction,
+            refunded,
+            transactions,
         });
         if has_charge {
             self.book_charge(position, now_ms);
@@ -101,10 +103,10 @@ impl State {
 
     /// Gives a payment intent its charge; a second confirmation changes nothing.
     pub(crate) fn confirm(&mut self, position: u32, now_ms: i64) {
-        if self.payments[position as usize].charge.is_none() {
+        if self.payments[position].charge.is_none() {
             let charge: Id = self.ids.next("ch").into();
             self.payment_by_id.insert(charge.clone(), position);
-            self.payments[position as usize].charge = Some(charge);
+            self.payments[position].charge = Some(charge);
             self.book_charge(position, now_ms);
         }
     }
@@ -118,7 +120,7 @@ impl State {
         param: &'static str,
     ) -> Result<u32, ApiError> {
         let found = self.payment_by_id.get(id).copied().filter(|at| {
-            let payment = &self.payments[*at as usize];
+            let payment = &self.payments[*at];
             *payment.account == *account && payment.id(face).is_some_and(|own| **own == *id)
         });
         found.ok_or_else(|| ApiError::no_such(face.name(), id, param))
@@ -127,18 +129,6 @@ impl State {
     /// The payment that has this id, in whatever account and face.
     pub(crate) fn payment_named(&self, id: &str) -> Option<u32> {
         self.payment_by_id.get(id).copied()
-    }
-
-    /// Money already given back or promised.
-    pub(crate) fn refunded(&self, payment: &Payment) -> i64 {
-        let counts = |status| !matches!(status, RefundStatus::Failed | RefundStatus::Canceled);
-        payment
-            .refunds
-            .iter()
-            .map(|at| &self.refunds[*at as usize])
-            .filter(|r| counts(r.status))
-            .map(|r| r.amount)
-            .sum()
     }
 
     pub(crate) fn payment_object<'a>(&'a self, payment: &'a Payment) -> PaymentIntentObject<'a> {
@@ -165,14 +155,14 @@ impl State {
     }
 
     pub(crate) fn charge_object<'a>(&'a self, payment: &'a Payment) -> ChargeObject<'a> {
-        let refunded = self.refunded(payment);
+        let refunded = payment.refunded;
         ChargeObject {
             id: payment.charge.as_deref().unwrap_or_default(),
             object: "charge",
             amount: payment.amount,
             amount_captured: payment.amount,
             amount_refunded: refunded,
-            balance_transaction: payment.transaction.map(|at| &*self.transactions[at as usize].id),
+            balance_transaction: payment.transactions.first().map(|at| &*self.transactions[*at].id),
             captured: true,
             created: payment.created_ms / 1000,
             currency: payment.currency.as_str(),
@@ -188,7 +178,7 @@ impl State {
     }
 
     pub(crate) fn payment_json(&self, position: u32, face: Face) -> Vec<u8> {
-        let payment = &self.payments[position as usize];
+        let payment = &self.payments[position];
         let json = match face {
             Face::Intent => serde_json::to_vec(&self.payment_object(payment)),
             Face::Charge => serde_json::to_vec(&self.charge_object(payment)),
@@ -198,17 +188,13 @@ impl State {
 
     pub(crate) fn list_payments(&self, account: &str, face: Face, query: &PageQuery) -> Result<Vec<u8>, ApiError> {
         let find = |id: &str, param| self.find_payment(account, face, id, param);
-        let cursor = match &query.cursor {
-            None => None,
-            Some(Cursor::StartingAfter(id)) => Some(Cursor::StartingAfter(find(id, "starting_after")?)),
-            Some(Cursor::EndingBefore(id)) => Some(Cursor::EndingBefore(find(id, "ending_before")?)),
-        };
+        let cursor = query.cursor_at(find)?;
         let keep = |at: u32| {
-            let payment = &self.payments[at as usize];
+            let payment = &self.payments[at];
             *payment.account == *account && payment.id(face).is_some() && query.covers(payment.created_ms / 1000)
         };
         let page = Candidates::Below(self.payments.len() as u32).page(cursor.as_ref(), query.limit, keep);
-        let payments = page.positions.iter().map(|at| &self.payments[*at as usize]);
+        let payments = page.positions.iter().map(|at| &self.payments[*at]);
         let (object, has_more) = ("list", page.has_more);
         let json = match face {
             Face::Intent => {

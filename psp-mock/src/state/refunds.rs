@@ -1,14 +1,12 @@
-//! Refunds: created, read, listed, updated, canceled. How a refund changes on its own is in `changes`.
+//! Refunds: created, updated, canceled. How they are shown is in `refund_views`, how one changes on its own in `changes`.
 //!
 //! Checks in the order Stripe is seen to make them: payment known, paid, not disputed, not fully refunded, amount within the rest.
 
 use super::payments::Face;
 use super::transactions::TransactionKind;
 use super::{Id, State};
-use crate::faults::Script;
+use crate::faults::{Script, Start};
 use crate::wire::form::Metadata;
-use crate::wire::objects::{ListObject, RefundObject};
-use crate::wire::page::{Candidates, Cursor, PageQuery};
 use crate::wire::{ApiError, Currency, Form};
 
 #[derive(Debug)]
@@ -33,6 +31,7 @@ pub(crate) struct Refund {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefundStatus {
     Pending,
+    RequiresAction,
     Succeeded,
     Failed,
     Canceled,
@@ -42,6 +41,7 @@ impl RefundStatus {
     pub(crate) fn wire(self) -> &'static str {
         match self {
             Self::Pending => "pending",
+            Self::RequiresAction => "requires_action",
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Canceled => "canceled",
@@ -97,21 +97,27 @@ impl State {
         }
         let payment_at = self.find_payment(&order.account, order.face, &order.payment, order.face.name())?;
         let rest = self.refundable(payment_at, order.amount)?;
-        let currency = self.payments[payment_at as usize].currency;
+        let currency = self.payments[payment_at].currency;
         let (amount, currency) = if script.answer_only { (rest, currency) } else { script.disguise(rest, currency) };
-        let status = if script.pending.is_some() { RefundStatus::Pending } else { RefundStatus::Succeeded };
+        let (status, pending_reason) = match script.start {
+            Start::Succeeded => (RefundStatus::Succeeded, None),
+            Start::Pending { reason } => (RefundStatus::Pending, reason),
+            Start::RequiresAction => (RefundStatus::RequiresAction, None),
+        };
         let id: Id = self.ids.next("re").into();
         let at = self.refunds.len() as u32;
         self.tallies.refund_executed(order.metadata.get(&self.reference_key), at);
         self.refund_by_id.insert(id.clone(), at);
-        self.payments[payment_at as usize].refunds.push(at);
+        let payment = &mut self.payments[payment_at];
+        payment.refunds.push(at);
+        payment.refunded += amount;
         self.refunds.push(Refund {
             id,
             payment: payment_at,
             amount,
             currency,
             status,
-            pending_reason: script.pending.flatten(),
+            pending_reason,
             failure_reason: None,
             reason: order.reason,
             metadata: order.metadata,
@@ -122,7 +128,7 @@ impl State {
             failure_transaction: None,
         });
         if status == RefundStatus::Succeeded {
-            self.refunds[at as usize].transaction = Some(self.book_refund(at, TransactionKind::Refund, now_ms));
+            self.refunds[at].transaction = Some(self.book_refund(at, TransactionKind::Refund, now_ms));
         }
         self.plan_changes(at, &script.changes, now_ms);
         self.emit_refund(at, &["refund.created", "charge.refunded"], now_ms);
@@ -131,7 +137,7 @@ impl State {
 
     /// The amount to refund, if the payment lets it.
     fn refundable(&self, payment_at: u32, asked: Option<i64>) -> Result<i64, ApiError> {
-        let payment = &self.payments[payment_at as usize];
+        let payment = &self.payments[payment_at];
         let Some(charge) = &payment.charge else {
             let id = payment.intent.as_deref().unwrap_or_default();
             return Err(ApiError::invalid(format!(
@@ -142,7 +148,7 @@ impl State {
             let message = format!("Charge {charge} has been charged back; cannot issue a refund.");
             return Err(ApiError::invalid(message).coded("charge_disputed"));
         }
-        let rest = payment.amount - self.refunded(payment);
+        let rest = payment.amount - payment.refunded;
         if rest <= 0 {
             let message = format!("Charge {charge} has already been refunded.");
             return Err(ApiError::invalid(message).coded("charge_already_refunded"));
@@ -158,97 +164,35 @@ impl State {
 
     pub(crate) fn find_refund(&self, account: &str, id: &str, param: &'static str) -> Result<u32, ApiError> {
         let found = self.refund_by_id.get(id).copied();
-        let own = found.filter(|at| *self.payments[self.refunds[*at as usize].payment as usize].account == *account);
+        let own = found.filter(|at| *self.payments[self.refunds[*at].payment].account == *account);
         own.ok_or_else(|| ApiError::no_such("refund", id, param))
     }
 
     pub(crate) fn update_refund(&mut self, at: u32, form: &Form, now_ms: i64) -> Result<(), ApiError> {
-        let mut metadata = self.refunds[at as usize].metadata.clone();
+        let mut metadata = self.refunds[at].metadata.clone();
         metadata.merge(form)?;
-        self.refunds[at as usize].metadata = metadata;
+        self.refunds[at].metadata = metadata;
         self.emit_refund(at, &["refund.updated"], now_ms);
         Ok(())
     }
 
     pub(crate) fn cancel_refund(&mut self, at: u32, now_ms: i64) -> Result<(), ApiError> {
-        let refund = &mut self.refunds[at as usize];
-        if refund.status != RefundStatus::Pending {
+        let refund = &mut self.refunds[at];
+        if !matches!(refund.status, RefundStatus::Pending | RefundStatus::RequiresAction) {
             let message =
                 format!("Refund {} cannot be canceled because it has status {}.", refund.id, refund.status.wire());
             return Err(ApiError::invalid(message));
         }
-        refund.status = RefundStatus::Canceled;
-        refund.pending_reason = None;
+        (refund.status, refund.pending_reason) = (RefundStatus::Canceled, None);
+        self.payments[refund.payment].refunded -= refund.amount;
         self.emit_refund(at, &["refund.updated"], now_ms);
         Ok(())
-    }
-
-    pub(crate) fn refund_object<'a>(&'a self, refund: &'a Refund) -> RefundObject<'a> {
-        let payment = &self.payments[refund.payment as usize];
-        let transaction = |at: Option<u32>| at.map(|at| &*self.transactions[at as usize].id);
-        RefundObject {
-            id: &refund.id,
-            object: "refund",
-            amount: refund.amount,
-            balance_transaction: transaction(refund.transaction),
-            charge: payment.charge.as_deref(),
-            created: refund.created_ms / 1000,
-            currency: refund.currency.as_str(),
-            failure_balance_transaction: transaction(refund.failure_transaction),
-            failure_reason: refund.failure_reason.as_deref(),
-            metadata: &refund.metadata,
-            payment_intent: payment.intent.as_deref(),
-            pending_reason: refund.pending_reason,
-            reason: refund.reason.as_deref(),
-            receipt_number: None,
-            source_transfer_reversal: None,
-            status: refund.status.wire(),
-            transfer_reversal: None,
-        }
-    }
-
-    pub(crate) fn refund_json(&self, at: u32) -> Vec<u8> {
-        serde_json::to_vec(&self.refund_object(&self.refunds[at as usize])).unwrap_or_default()
-    }
-
-    /// The answer to a create, which may say something else than the book does.
-    pub(crate) fn created_json(&self, at: u32, script: &Script) -> Vec<u8> {
-        let refund = &self.refunds[at as usize];
-        let (amount, currency) = script.disguise(refund.amount, refund.currency);
-        let object = RefundObject { amount, currency: currency.as_str(), ..self.refund_object(refund) };
-        serde_json::to_vec(&object).unwrap_or_default()
-    }
-
-    pub(crate) fn list_refunds(&self, account: &str, form: &Form, now_ms: i64) -> Result<Vec<u8>, ApiError> {
-        let query = PageQuery::parse(form)?;
-        let find = |id: &str, param| self.find_refund(account, id, param);
-        let cursor = match &query.cursor {
-            None => None,
-            Some(Cursor::StartingAfter(id)) => Some(Cursor::StartingAfter(find(id, "starting_after")?)),
-            Some(Cursor::EndingBefore(id)) => Some(Cursor::EndingBefore(find(id, "ending_before")?)),
-        };
-        let by_face = |face: Face| form.text(face.name()).map(|id| self.find_payment(account, face, id, face.name()));
-        let payment = by_face(Face::Intent).or_else(|| by_face(Face::Charge)).transpose()?;
-        let candidates = match payment {
-            Some(at) => Candidates::These(&self.payments[at as usize].refunds),
-            None => Candidates::Below(self.refunds.len() as u32),
-        };
-        let keep = |at: u32| {
-            let refund = &self.refunds[at as usize];
-            refund.listed_ms <= now_ms
-                && *self.payments[refund.payment as usize].account == *account
-                && query.covers(refund.created_ms / 1000)
-        };
-        let page = candidates.page(cursor.as_ref(), query.limit, keep);
-        let data = page.positions.iter().map(|at| self.refund_object(&self.refunds[*at as usize])).collect();
-        let list = ListObject { object: "list", url: "/v1/refunds", has_more: page.has_more, data };
-        Ok(serde_json::to_vec(&list).unwrap_or_default())
     }
 }
 
 impl Script {
     /// The amount and currency that the script puts in place of these.
-    fn disguise(&self, amount: i64, currency: Currency) -> (i64, Currency) {
+    pub(super) fn disguise(&self, amount: i64, currency: Currency) -> (i64, Currency) {
         let other = self.other_currency.as_deref().and_then(|code| Currency::parse(code).ok());
         (self.other_amount.unwrap_or(amount), other.unwrap_or(currency))
     }

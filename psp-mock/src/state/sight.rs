@@ -24,12 +24,12 @@ impl State {
     ) -> Vec<Effect> {
         let creates = intent.and_then(|intent| self.tallies.of(intent)).map_or(0, |counters| counters.creates_received);
         let refund = match named {
-            Named::Refund(id) => self.refund_by_id.get(id).map(|at| &self.refunds[*at as usize]),
+            Named::Refund(id) => self.refund_by_id.get(id).map(|at| &self.refunds[*at]),
             _ => None,
         };
         let payment = match named {
-            Named::Payment(id) => self.payment_named(id).map(|at| &self.payments[at as usize]),
-            _ => refund.map(|refund| &self.payments[refund.payment as usize]),
+            Named::Payment(id) => self.payment_named(id).map(|at| &self.payments[at]),
+            _ => refund.map(|refund| &self.payments[refund.payment]),
         };
         let ids = match (payment, named) {
             (Some(payment), _) => [payment.id(Face::Intent).map(|id| &**id), payment.id(Face::Charge).map(|id| &**id)],

@@ -1,7 +1,8 @@
 //! Counters: per intent what was asked and what was done, and totals. This is what tests and drills judge by.
 
+use super::Id;
+use super::rows::{ByName, Rows};
 use serde::Serialize;
-use std::collections::HashMap;
 
 /// Distinct keys told apart per intent; beyond that the count stands still.
 const KEYS_MOST: usize = 64;
@@ -9,9 +10,9 @@ const KEYS_MOST: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) totals: Totals,
-    by_intent: HashMap<Box<str>, u32>,
+    by_intent: ByName<u32>,
     /// In the order they were first seen.
-    intents: Vec<Tally>,
+    intents: Rows<Tally>,
 }
 
 /// Counts over all calls.
@@ -51,7 +52,7 @@ pub struct IntentCounters {
 
 #[derive(Debug)]
 struct Tally {
-    intent: Box<str>,
+    intent: Id,
     creates_received: u32,
     refunds: Vec<u32>,
     keys: Vec<u64>,
@@ -83,35 +84,32 @@ impl Tallies {
 
     /// Positions of the refunds executed for an intent.
     pub(crate) fn refunds_of(&self, intent: &str) -> &[u32] {
-        self.by_intent.get(intent).map_or(&[], |at| &self.intents[*at as usize].refunds)
+        self.by_intent.get(intent).map_or(&[], |at| &self.intents[*at].refunds)
     }
 
     pub(crate) fn of(&self, intent: &str) -> Option<IntentCounters> {
-        self.by_intent.get(intent).map(|at| self.intents[*at as usize].counters())
+        self.by_intent.get(intent).map(|at| self.intents[*at].counters())
     }
 
     /// Counters of `limit` intents, from the `from`-th on.
     pub(crate) fn page(&self, from: usize, limit: usize) -> Vec<IntentCounters> {
-        self.intents.iter().skip(from).take(limit).map(Tally::counters).collect()
+        self.intents.range(from, from.saturating_add(limit)).map(Tally::counters).collect()
     }
 
     fn tally(&mut self, intent: &str) -> &mut Tally {
         let at = match self.by_intent.get(intent) {
             Some(at) => *at,
             None => {
-                let at = self.intents.len() as u32;
-                self.by_intent.insert(intent.into(), at);
-                self.intents.push(Tally {
-                    intent: intent.into(),
-                    creates_received: 0,
-                    refunds: Vec::new(),
-                    keys: Vec::new(),
-                });
+                let intent = Id::from(intent);
+                let tally =
+                    Tally { intent: intent.clone(), creates_received: 0, refunds: Vec::new(), keys: Vec::new() };
+                let at = self.intents.push(tally);
+                self.by_intent.insert(intent, at);
                 self.totals.intents += 1;
                 at
             }
         };
-        &mut self.intents[at as usize]
+        &mut self.intents[at]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Id, State};
 use crate::wire::objects::{ListObject, TransactionObject};
-use crate::wire::page::{Candidates, Cursor, PageQuery};
+use crate::wire::page::{Candidates, PageQuery};
 use crate::wire::{ApiError, Currency, Form};
 
 /// Money becomes available this long after it moved.
@@ -58,15 +58,14 @@ impl Transaction {
 
 impl State {
     pub(crate) fn book_charge(&mut self, payment: u32, now_ms: i64) {
-        let amount = self.payments[payment as usize].amount;
+        let amount = self.payments[payment].amount;
         let fee = amount / 1000 * FEE_THOUSANDTHS + amount % 1000 * FEE_THOUSANDTHS / 1000 + FEE_FIXED;
-        let at = self.book(TransactionKind::Charge, payment, None, amount, fee, now_ms);
-        self.payments[payment as usize].transaction = Some(at);
+        self.book(TransactionKind::Charge, payment, None, amount, fee, now_ms);
     }
 
     /// Opens or closes a dispute: while it is open no refund is possible. Opening takes the money away.
     pub(crate) fn dispute(&mut self, payment: u32, open: bool, now_ms: i64) {
-        let record = &mut self.payments[payment as usize];
+        let record = &mut self.payments[payment];
         let (was_open, amount) = (record.disputed, record.amount);
         record.disputed = open;
         if was_open != open {
@@ -75,7 +74,7 @@ impl State {
     }
 
     pub(crate) fn book_refund(&mut self, refund: u32, kind: TransactionKind, now_ms: i64) -> u32 {
-        let record = &self.refunds[refund as usize];
+        let record = &self.refunds[refund];
         let amount = if kind == TransactionKind::Refund { -record.amount } else { record.amount };
         self.book(kind, record.payment, Some(refund), amount, 0, now_ms)
     }
@@ -92,8 +91,11 @@ impl State {
         let id: Id = self.ids.next("txn").into();
         let at = self.transactions.len() as u32;
         let currency = match refund {
-            Some(refund) => self.refunds[refund as usize].currency,
-            None => self.payments[payment as usize].currency,
+            Some(refund) => self.refunds[refund].currency,
+            None => {
+                self.payments[payment].transactions.push(at);
+                self.payments[payment].currency
+            }
         };
         self.transaction_by_id.insert(id.clone(), at);
         self.transactions.push(Transaction { id, kind, payment, refund, amount, fee, currency, created_ms: now_ms });
@@ -102,13 +104,13 @@ impl State {
 
     pub(crate) fn source<'a>(&'a self, transaction: &Transaction) -> &'a str {
         match transaction.refund {
-            Some(refund) => &self.refunds[refund as usize].id,
-            None => self.payments[transaction.payment as usize].charge.as_deref().unwrap_or_default(),
+            Some(refund) => &self.refunds[refund].id,
+            None => self.payments[transaction.payment].charge.as_deref().unwrap_or_default(),
         }
     }
 
     pub(crate) fn account_of(&self, transaction: &Transaction) -> &str {
-        &self.payments[transaction.payment as usize].account
+        &self.payments[transaction.payment].account
     }
 
     fn transaction_object<'a>(&'a self, transaction: &'a Transaction) -> TransactionObject<'a> {
@@ -133,35 +135,45 @@ impl State {
 
     fn find_transaction(&self, account: &str, id: &str, param: &'static str) -> Result<u32, ApiError> {
         let found = self.transaction_by_id.get(id).copied();
-        let own = found.filter(|at| self.account_of(&self.transactions[*at as usize]) == account);
+        let own = found.filter(|at| self.account_of(&self.transactions[*at]) == account);
         own.ok_or_else(|| ApiError::no_such("balance transaction", id, param))
+    }
+
+    /// Positions of the transactions whose source has this id, oldest first.
+    fn transactions_of(&self, id: &str) -> Vec<u32> {
+        match (self.refund_by_id.get(id), self.payment_named(id)) {
+            (Some(at), _) => {
+                let refund = &self.refunds[*at];
+                refund.transaction.into_iter().chain(refund.failure_transaction).collect()
+            }
+            (None, Some(at)) if self.payments[at].charge.as_deref() == Some(id) => {
+                self.payments[at].transactions.clone()
+            }
+            _ => Vec::new(),
+        }
     }
 
     pub(crate) fn transaction_json(&self, account: &str, id: &str) -> Result<Vec<u8>, ApiError> {
         let at = self.find_transaction(account, id, "id")?;
-        Ok(serde_json::to_vec(&self.transaction_object(&self.transactions[at as usize])).unwrap_or_default())
+        Ok(serde_json::to_vec(&self.transaction_object(&self.transactions[at])).unwrap_or_default())
     }
 
     pub(crate) fn list_transactions(&self, account: &str, form: &Form) -> Result<Vec<u8>, ApiError> {
         let query = PageQuery::parse(form)?;
         let find = |id: &str, param| self.find_transaction(account, id, param);
-        let cursor = match &query.cursor {
-            None => None,
-            Some(Cursor::StartingAfter(id)) => Some(Cursor::StartingAfter(find(id, "starting_after")?)),
-            Some(Cursor::EndingBefore(id)) => Some(Cursor::EndingBefore(find(id, "ending_before")?)),
-        };
-        let (source, kind) = (form.text("source"), form.text("type"));
-        let currency = form.text("currency");
+        let cursor = query.cursor_at(find)?;
+        let (kind, currency) = (form.text("type"), form.text("currency"));
+        let of_source = form.text("source").map(|id| self.transactions_of(id));
         let keep = |at: u32| {
-            let transaction = &self.transactions[at as usize];
+            let transaction = &self.transactions[at];
             self.account_of(transaction) == account
-                && source.is_none_or(|want| self.source(transaction) == want)
                 && kind.is_none_or(|want| transaction.kind.wire() == want)
                 && currency.is_none_or(|want| transaction.currency.as_str() == want)
                 && query.covers(transaction.created_ms / 1000)
         };
-        let page = Candidates::Below(self.transactions.len() as u32).page(cursor.as_ref(), query.limit, keep);
-        let data = page.positions.iter().map(|at| self.transaction_object(&self.transactions[*at as usize])).collect();
+        let all = Candidates::Below(self.transactions.len() as u32);
+        let page = of_source.as_deref().map_or(all, Candidates::These).page(cursor.as_ref(), query.limit, keep);
+        let data = page.positions.iter().map(|at| self.transaction_object(&self.transactions[*at])).collect();
         let list = ListObject { object: "list", url: "/v1/balance_transactions", has_more: page.has_more, data };
         Ok(serde_json::to_vec(&list).unwrap_or_default())
     }

@@ -9,7 +9,7 @@ const LIMIT_MOST: i64 = 100;
 #[derive(Debug)]
 pub(crate) struct PageQuery {
     pub(crate) limit: usize,
-    pub(crate) cursor: Option<Cursor<String>>,
+    cursor: Option<Cursor<String>>,
     created: [Option<i64>; 2],
 }
 
@@ -44,6 +44,18 @@ impl PageQuery {
             (None, None) => None,
         };
         Ok(Self { limit: limit as usize, cursor, created: created_range(form)? })
+    }
+
+    /// The cursor's position, as `find` tells it by id and the parameter's name.
+    pub(crate) fn cursor_at<F>(&self, find: F) -> Result<Option<Cursor<u32>>, ApiError>
+    where
+        F: Fn(&str, &'static str) -> Result<u32, ApiError>,
+    {
+        Ok(match &self.cursor {
+            None => None,
+            Some(Cursor::StartingAfter(id)) => Some(Cursor::StartingAfter(find(id, "starting_after")?)),
+            Some(Cursor::EndingBefore(id)) => Some(Cursor::EndingBefore(find(id, "ending_before")?)),
+        })
     }
 
     /// Whether an object of that second is asked for.

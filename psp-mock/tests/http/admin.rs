@@ -105,3 +105,17 @@ async fn the_clock_moves_forward_disputes_open_and_a_reset_forgets() {
     assert_eq!(psp.mock.totals().refunds_executed, 0);
     assert_eq!(psp.get("/v1/charges/ch_a").await.status, 404);
 }
+
+#[tokio::test]
+async fn every_effect_in_the_readme_is_taken() {
+    let psp = Psp::start().await;
+    let readme = include_str!("../../README.md");
+    let effects: Vec<&str> = readme.split('`').filter(|code| code.starts_with("{\"kind\"")).collect();
+    assert_eq!(effects.len(), 18);
+    for effect in effects {
+        let effect: Value = serde_json::from_str(effect).expect(effect);
+        assert_eq!(psp.admin("POST", "faults", json!({"effects": [effect]})).await.0, 200, "{effect}");
+    }
+    let fault = readme.lines().find(|line| line.starts_with("{\"match\"")).expect("is there");
+    assert_eq!(psp.admin("POST", "faults", serde_json::from_str(fault).expect("is JSON")).await.0, 200);
+}

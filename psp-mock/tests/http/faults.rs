@@ -121,6 +121,8 @@ async fn a_refund_changes_after_its_answer_as_scripted() {
         (funds(Some(30_000), None), "pending", "succeeded", "", 1),
         (funds(None, Some(30_000)), "pending", "failed", "insufficient_funds", 0),
         (funds(None, None), "pending", "pending", "", 0),
+        (Effect::RequiresAction { succeeds_after_ms: Some(30_000) }, "requires_action", "succeeded", "", 1),
+        (Effect::RequiresAction { succeeds_after_ms: None }, "requires_action", "requires_action", "", 0),
     ];
     let psp = Psp::start().await;
     psp.payment("a", 1000, "eur");

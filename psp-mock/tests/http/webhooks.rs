@@ -119,7 +119,8 @@ async fn an_event_that_is_not_taken_is_sent_again_a_few_times() {
 #[tokio::test]
 async fn each_webhook_fault_spoils_the_delivery_in_its_own_way() {
     let created = || Match { event: Some("refund.created".to_owned()), ..Match::call(CallKind::Webhook) };
-    let cases: [(Match, WebhookFault, &[(&str, &str)]); 6] = [
+    type Case<'a> = (Match, WebhookFault, &'a [(&'a str, &'a str)]);
+    let cases: [Case<'_>; 6] = [
         (
             created(),
             WebhookFault::Duplicate { times: 2 },
@@ -150,4 +151,16 @@ async fn each_webhook_fault_spoils_the_delivery_in_its_own_way() {
             assert_eq!((delivery.kind().as_str(), delivery.seal()), (*kind, *seal), "{shown}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_fault_for_any_call_is_not_used_up_by_an_event() {
+    let (url, mut deliveries) = endpoint(0).await;
+    let psp = psp_with(url).await;
+    psp.refund("pi_a", "rf_1").await.expect("is answered");
+    let nth = Some(2);
+    psp.fault(Match { nth, ..Match::call(CallKind::Any) }, Effect::ErrorNotExecuted { status: 503, stored: false });
+    psp.refund("pi_a", "rf_2").await.expect("is answered");
+    assert_eq!(next(&mut deliveries).await.kind(), "refund.created");
+    assert_eq!(psp.refund("pi_a", "rf_3").await.expect("is answered").status, 503);
 }
