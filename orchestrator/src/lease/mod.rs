@@ -6,6 +6,25 @@
 //! Across a crash: a session that is not renewed ends with its holds after its TTL. A claim whose answer was lost may have taken
 //! effect: its holds are found by [`Leases::holds`] and released.
 
+mod book;
+mod hold;
+pub mod keeper;
+pub mod memory;
+mod order;
+pub mod parameters;
+pub mod register;
+pub mod renewal;
+pub mod session;
+
+pub use hold::HeldLease;
+pub use keeper::SessionKeeper;
+pub use memory::MemoryLeases;
+pub use parameters::LeaseParameters;
+pub use session::Session;
+
+pub(crate) use memory::check_count;
+pub(crate) use order::ClaimOrder;
+
 use async_trait::async_trait;
 use jobs::ids::{SessionId, Token};
 use std::time::Duration;

@@ -3,6 +3,10 @@
 mod api;
 mod cli;
 mod config;
+mod lease_memory;
+mod lease_postgres;
+mod lease_sqlite;
+mod lease_suite;
 mod provider_suite;
 mod sql_prompt_sqlite;
 mod store_memory;

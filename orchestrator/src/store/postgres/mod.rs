@@ -13,6 +13,7 @@
 //! Left out: choosing among several servers (the address does), and roles (see `migrate`).
 
 mod apply;
+mod audit_log;
 mod backlog;
 mod call;
 mod due;
@@ -20,6 +21,7 @@ mod evidence;
 mod failure;
 mod find;
 mod inbox;
+pub mod leases;
 mod list;
 mod load;
 mod pauses;
@@ -67,6 +69,17 @@ impl PostgresOptions {
         }
     }
 
+    /// A pool whose connections are tested by their users.
+    async fn connect(&self) -> Result<PgPool, StoreError> {
+        PgPoolOptions::new()
+            .max_connections(self.max_connections)
+            .acquire_timeout(self.call_timeout)
+            .test_before_acquire(false)
+            .connect_with(self.connect_options()?)
+            .await
+            .map_err(failure::to_store_error)
+    }
+
     fn connect_options(&self) -> Result<PgConnectOptions, StoreError> {
         let milliseconds = |duration: Duration| duration.as_millis().to_string();
         let options = PgConnectOptions::from_str(self.url.expose_secret())
@@ -93,20 +106,8 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the pool and one connection, so that a wrong address shows at once.
     pub async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
-        let pool = PgPoolOptions::new()
-            .max_connections(options.max_connections)
-            .acquire_timeout(options.call_timeout)
-            .test_before_acquire(false)
-            .connect_with(options.connect_options()?)
-            .await
-            .map_err(failure::to_store_error)?;
+        let pool = options.connect().await?;
         Ok(Self { calls: Calls::new(pool, options.call_timeout, options.max_connections) })
-    }
-
-    /// For what shares this database: leases in SQL.
-    #[expect(dead_code, reason = "leases in SQL use it")]
-    pub(in crate::store) fn pool(&self) -> &PgPool {
-        self.calls.pool()
     }
 
     /// Ends all connections, after the calls that use them.

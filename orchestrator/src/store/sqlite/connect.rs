@@ -68,7 +68,6 @@ impl Connections {
     }
 
     /// The pool with the one writer connection. Begin with `BEGIN IMMEDIATE`, or use [`Self::write`], which does.
-    #[expect(dead_code, reason = "the way in for sql leases; the expectation goes when they come")]
     pub(in crate::store) const fn writer(&self) -> &SqlitePool {
         &self.writer
     }

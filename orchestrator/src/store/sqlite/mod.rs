@@ -14,6 +14,7 @@ mod connect;
 mod evidence;
 mod inbox;
 mod judge;
+pub mod leases;
 mod listing;
 mod looking;
 mod migrate;
@@ -73,7 +74,6 @@ impl SqliteStore {
     }
 
     /// For the other parts of the store that live in the same file.
-    #[expect(dead_code, reason = "the way in for sql leases; the expectation goes when they come")]
     pub(in crate::store) const fn connections(&self) -> &Connections {
         &self.connections
     }
