@@ -147,8 +147,9 @@ impl Metrics {
         self.histogram("lease_takeover_seconds", vec![]).record(after.as_secs_f64());
     }
 
-    pub fn clock_difference(&self, seconds: f64) {
-        self.gauge("clock_difference_seconds", vec![]).set(seconds);
+    #[expect(clippy::float_arithmetic, reason = "a gauge in seconds, as its name says")]
+    pub fn clock_difference_ms(&self, difference_ms: i64) {
+        self.gauge("clock_difference_seconds", vec![]).set(as_f64(difference_ms) / 1_000.0);
     }
 }
 

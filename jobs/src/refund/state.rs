@@ -192,14 +192,16 @@ pub fn next(state: State, event: Event) -> Result<Step, IllegalTransition> {
         (S::Recorded | S::Sending | S::Unknown, E::NothingExecuted) => step(S::Recorded, Effect::None),
         (S::Sending | S::Unknown, E::OutcomeOpen) => step(S::Unknown, Effect::None),
         (S::Recorded | S::Sending | S::Unknown | S::NeedsReview, E::RefusedForGood) => step(S::Failed, Effect::None),
+        (S::Failed | S::Canceled, E::RefusedForGood) => step(state, Effect::None),
         (S::Recorded, E::CancelRequested) => step(S::Canceled, Effect::None),
         (S::Recorded | S::Sending | S::Unknown | S::Processing | S::NeedsReview, E::Parked) => {
             step(S::NeedsReview, Effect::None)
         }
         // What was learned before stays true when a call tells nothing new.
-        (S::Recorded | S::Processing | S::NeedsReview | S::Succeeded | S::Failed | S::Canceled | S::Reversed, E::OutcomeOpen) => {
-            step(state, Effect::None)
-        }
+        (
+            S::Recorded | S::Processing | S::NeedsReview | S::Succeeded | S::Failed | S::Canceled | S::Reversed,
+            E::OutcomeOpen,
+        ) => step(state, Effect::None),
         (S::Processing | S::NeedsReview | S::Succeeded | S::Failed | S::Canceled | S::Reversed, E::NothingExecuted) => {
             step(state, Effect::None)
         }
@@ -237,7 +239,9 @@ mod tests {
     use std::fmt::Write;
 
     fn table() -> String {
-        let mut text = String::from("# state x event, printed from jobs/src/refund/state.rs; regenerate with BLESS=1 cargo test -p jobs\n");
+        let mut text = String::from(
+            "# state x event, printed from jobs/src/refund/state.rs; regenerate with BLESS=1 cargo test -p jobs\n",
+        );
         for state in State::ALL {
             for event in Event::ALL {
                 let cell = match next(state, event) {
@@ -256,7 +260,11 @@ mod tests {
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(path, table()).unwrap();
         }
-        assert_eq!(table(), std::fs::read_to_string(path).unwrap(), "transition table changed: review it, then BLESS=1");
+        assert_eq!(
+            table(),
+            std::fs::read_to_string(path).unwrap(),
+            "transition table changed: review it, then BLESS=1"
+        );
     }
 
     #[test]

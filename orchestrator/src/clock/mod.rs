@@ -49,16 +49,27 @@ impl Clock for SystemClock {
     }
 }
 
-/// Clocks that stand still until told, for tests and simulation.
+/// Clocks that stand still until told, or go with tokio's (paused) time, for tests and simulation.
 #[derive(Debug)]
 pub struct SimulatedClock {
     now: Mutex<(DateTime<Utc>, Boottime)>,
+    follows: Option<tokio::time::Instant>,
 }
 
 impl SimulatedClock {
     #[must_use]
     pub fn new(wall: DateTime<Utc>) -> Self {
-        Self { now: Mutex::new((wall, Boottime(Duration::from_secs(1_000)))) }
+        Self { now: Mutex::new((wall, Boottime(Duration::from_secs(1_000)))), follows: None }
+    }
+
+    /// Starts at `wall` and goes with tokio's time.
+    #[must_use]
+    pub fn following_tokio(wall: DateTime<Utc>) -> Self {
+        Self { follows: Some(tokio::time::Instant::now()), ..Self::new(wall) }
+    }
+
+    fn followed(&self) -> Duration {
+        self.follows.map_or(Duration::ZERO, |start| start.elapsed())
     }
 
     /// Both clocks go on.
@@ -70,16 +81,16 @@ impl SimulatedClock {
 
     /// Someone sets the wall clock; the monotonic one does not notice.
     pub fn set_wall(&self, wall: DateTime<Utc>) {
-        self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0 = wall;
+        self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0 = wall - self.followed();
     }
 }
 
 impl Clock for SimulatedClock {
     fn wall(&self) -> DateTime<Utc> {
-        self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0
+        self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner).0 + self.followed()
     }
 
     fn boottime(&self) -> Boottime {
-        self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1
+        self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1.plus(self.followed())
     }
 }

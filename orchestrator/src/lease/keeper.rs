@@ -14,7 +14,7 @@ use super::{LeaseError, Leases, Renewal};
 use crate::clock::{Boottime, Clock};
 use crate::metrics::Metrics;
 use jobs::ids::SessionId;
-use rand::Rng;
+use rand::{Rng, SeedableRng};
 use rand::rngs::StdRng;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,12 @@ impl SessionIds {
     #[must_use]
     pub fn new(random: StdRng) -> Self {
         Self(random)
+    }
+
+    /// Seeded by the operating system.
+    #[must_use]
+    pub fn from_os() -> Self {
+        Self(StdRng::from_os_rng())
     }
 
     fn next_id(&mut self) -> SessionId {

@@ -26,7 +26,7 @@ pub(crate) use memory::check_count;
 pub(crate) use order::ClaimOrder;
 
 use async_trait::async_trait;
-use jobs::ids::{SessionId, Token};
+use jobs::ids::{IntentId, SessionId, Token};
 use std::time::Duration;
 
 /// Most keys in one claim or release.
@@ -35,6 +35,12 @@ pub const CLAIM_MAX: usize = 1_000;
 /// What is held, e.g. `intent/r-1`. Unique within an environment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceKey(pub String);
+
+/// The key of an intent.
+#[must_use]
+pub fn intent_key(intent_id: &IntentId) -> ResourceKey {
+    ResourceKey(format!("intent/{intent_id}"))
+}
 
 /// One resource held under a session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -51,8 +51,9 @@ pub struct DueQuery {
     /// False while the provider is paused or clocks disagree: then only lookups and unread inbox rows are due.
     pub creates_allowed: bool,
     pub machine_version: i32,
-    /// Sessions the lease service knows to be alive. An open step of any other session is due at once.
-    pub live_sessions: Vec<SessionId>,
+    /// Sessions the lease service knows to be alive: an open step of any other session is due at once. `None` leaves open
+    /// steps out of this query.
+    pub live_sessions: Option<Vec<SessionId>>,
     pub limit: usize,
 }
 
@@ -93,6 +94,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Writes what won, in one transaction, and tells which lost and why. See [`Change`].
     async fn apply(&self, changes: &[Change]) -> Result<Vec<WriteResult>, StoreError>;
+
+    /// Those of the intents that have unread inbox rows.
+    async fn unread_among(&self, ids: &[IntentId]) -> Result<Vec<IntentId>, StoreError>;
 
     /// Appends to inboxes. A source id seen before is `Duplicate`.
     async fn append_inbox(&self, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, StoreError>;

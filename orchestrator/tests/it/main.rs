@@ -4,11 +4,14 @@
 mod api;
 mod cli;
 mod config;
+mod flow_memory;
 mod lease_memory;
 mod lease_postgres;
 mod lease_sqlite;
 mod lease_suite;
+mod postgres_database;
 mod provider_suite;
+mod sql_prompt_postgres;
 mod sql_prompt_sqlite;
 mod store_memory;
 mod store_model;

@@ -158,6 +158,12 @@ impl Store for MemoryStore {
         self.lock().apply(changes, now)
     }
 
+    async fn unread_among(&self, ids: &[IntentId]) -> Result<Vec<IntentId>, StoreError> {
+        check_batch("ids", ids.len())?;
+        let files = self.lock().load(ids);
+        Ok(files.into_iter().filter(|file| !file.unread.is_empty()).map(|file| file.intent.intent_id).collect())
+    }
+
     async fn append_inbox(&self, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, StoreError> {
         check_batch("inbox rows", rows.len())?;
         let now = self.database_time();

@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 impl Tables {
     /// Intents without a next action, due for an unread message only, come last; equal times in the order of ids.
     pub(super) fn due(&self, query: &DueQuery, now: DateTime<Utc>) -> Vec<IntentId> {
-        let live: BTreeSet<SessionId> = query.live_sessions.iter().copied().collect();
+        let live: Option<BTreeSet<SessionId>> = query.live_sessions.as_ref().map(|live| live.iter().copied().collect());
         let mut due: Vec<(bool, Option<DateTime<Utc>>, &IntentId)> = self
             .intents
             .iter()
-            .filter(|(_, file)| is_due(file, query, &live, now))
+            .filter(|(_, file)| is_due(file, query, live.as_ref(), now))
             .map(|(id, file)| (file.row.intent.next_action_at.is_none(), file.row.intent.next_action_at, id))
             .collect();
         due.sort_unstable();
@@ -26,7 +26,7 @@ impl Tables {
     }
 }
 
-fn is_due(file: &File, query: &DueQuery, live: &BTreeSet<SessionId>, now: DateTime<Utc>) -> bool {
+fn is_due(file: &File, query: &DueQuery, live: Option<&BTreeSet<SessionId>>, now: DateTime<Utc>) -> bool {
     let intent = &file.row.intent;
     let ours = intent.psp == query.psp
         && intent.psp_account == query.psp_account
@@ -40,7 +40,7 @@ fn is_due(file: &File, query: &DueQuery, live: &BTreeSet<SessionId>, now: DateTi
         NextAction::None => false,
     };
     let planned = allowed && intent.next_action_at.is_some_and(|at| at <= now);
-    let orphaned = intent.holder_session.is_some_and(|session| !live.contains(&session));
+    let orphaned = intent.holder_session.zip(live).is_some_and(|(session, live)| !live.contains(&session));
     let told = intent.holder_session.is_none() && file.has_unread();
     planned || orphaned || told
 }

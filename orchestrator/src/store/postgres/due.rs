@@ -31,8 +31,10 @@ const INTENTS_WITH_UNREAD: &str = "
     SELECT u.intent_id, i.next_action_at
     FROM intent_inbox_unread u JOIN refund_intents i ON i.intent_id = u.intent_id
     WHERE i.psp = $1 AND i.psp_account = $2 AND i.machine_version = $3
-      AND (i.holder_session IS NULL OR i.holder_session <> ALL($4::uuid[]))
-    ORDER BY u.inbox_id LIMIT $5";
+      AND i.holder_session IS NULL
+    ORDER BY u.inbox_id LIMIT $4";
+
+const UNREAD_AMONG: &str = "SELECT DISTINCT intent_id FROM intent_inbox_unread WHERE intent_id = ANY($1)";
 
 pub(super) async fn due(calls: &Calls, wanted: &DueQuery) -> Result<Vec<IntentId>, StoreError> {
     let wanted = Arc::new(wanted.clone());
@@ -44,9 +46,21 @@ pub(super) async fn due(calls: &Calls, wanted: &DueQuery) -> Result<Vec<IntentId
         .await
 }
 
+pub(super) async fn unread_among(calls: &Calls, ids: &[IntentId]) -> Result<Vec<IntentId>, StoreError> {
+    let ids: Arc<Vec<String>> = Arc::new(ids.iter().map(|id| id.as_str().to_owned()).collect());
+    calls
+        .read("find unread inbox rows", move |connection| {
+            let ids = Arc::clone(&ids);
+            Box::pin(async move {
+                let rows = query(UNREAD_AMONG).bind(ids.as_slice()).fetch_all(connection).await?;
+                rows.iter().map(|row| Ok(IntentId::from_stored(row.try_get(0)?))).collect()
+            })
+        })
+        .await
+}
+
 async fn due_once(connection: &mut PgConnection, wanted: &DueQuery) -> Result<Vec<IntentId>, Failure> {
     let limit = sql_limit(wanted.limit);
-    let sessions: Vec<Uuid> = wanted.live_sessions.iter().map(|session| session.0).collect();
     let mut found = BTreeSet::new();
     let rows = query(INTENTS_DUE)
         .bind(&wanted.psp)
@@ -57,8 +71,17 @@ async fn due_once(connection: &mut PgConnection, wanted: &DueQuery) -> Result<Ve
         .fetch_all(&mut *connection)
         .await?;
     collect(&rows, &mut found)?;
-    for sql in [INTENTS_ORPHANED, INTENTS_WITH_UNREAD] {
-        let rows = query(sql)
+    let rows = query(INTENTS_WITH_UNREAD)
+        .bind(&wanted.psp)
+        .bind(&wanted.psp_account)
+        .bind(wanted.machine_version)
+        .bind(limit)
+        .fetch_all(&mut *connection)
+        .await?;
+    collect(&rows, &mut found)?;
+    if let Some(live) = &wanted.live_sessions {
+        let sessions: Vec<Uuid> = live.iter().map(|session| session.0).collect();
+        let rows = query(INTENTS_ORPHANED)
             .bind(&wanted.psp)
             .bind(&wanted.psp_account)
             .bind(wanted.machine_version)

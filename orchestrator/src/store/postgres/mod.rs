@@ -155,6 +155,11 @@ impl Store for PostgresStore {
         apply::apply(&self.calls, changes).await
     }
 
+    async fn unread_among(&self, ids: &[IntentId]) -> Result<Vec<IntentId>, StoreError> {
+        check_count("intents", ids.len())?;
+        due::unread_among(&self.calls, ids).await
+    }
+
     async fn append_inbox(&self, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, StoreError> {
         check_count("messages", rows.len())?;
         inbox::append(&self.calls, rows).await

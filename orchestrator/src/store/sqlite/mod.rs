@@ -123,6 +123,12 @@ impl Store for SqliteStore {
         self.connections.write(|connection| Box::pin(apply::apply(connection, changes))).await
     }
 
+    async fn unread_among(&self, ids: &[IntentId]) -> Result<Vec<IntentId>, StoreError> {
+        check_count("ids", ids.len())?;
+        let ids = ids.to_vec();
+        self.connections.read(|connection| Box::pin(work::unread_among(connection, ids))).await
+    }
+
     async fn append_inbox(&self, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, StoreError> {
         check_count("inbox rows", rows.len())?;
         let given = rows.to_vec();

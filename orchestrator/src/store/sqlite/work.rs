@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const TIMELINE: i64 = 1;
 
 /// Ways to be due, each by its own index: a create's or a lookup's time has come; an open step whose session is gone; something
-/// unread while nobody holds the intent. Without statistics the planner would take the key's index for the second, and read all intents.
+/// unread while nobody holds the intent.
 const INTENTS_DUE_SELECT: &str = "
     SELECT intent_id FROM (
         SELECT intent_id, next_action_at FROM (
@@ -26,8 +26,8 @@ const INTENTS_DUE_SELECT: &str = "
             WHERE psp = ?1 AND psp_account = ?2 AND machine_version = ?3 AND next_action = 'create' AND next_action_at <= ?4 AND ?5
             ORDER BY next_action_at, intent_id LIMIT ?7)
         UNION
-        SELECT intent_id, next_action_at FROM refund_intents INDEXED BY refund_intents_open
-        WHERE holder_session IS NOT NULL AND holder_session NOT IN (SELECT value FROM json_each(?6))
+        SELECT intent_id, next_action_at FROM refund_intents
+        WHERE ?6 IS NOT NULL AND holder_session IS NOT NULL AND holder_session NOT IN (SELECT value FROM json_each(?6))
           AND psp = ?1 AND psp_account = ?2 AND machine_version = ?3
         UNION
         SELECT i.intent_id, i.next_action_at
@@ -44,11 +44,26 @@ pub(super) async fn due(connection: &mut SqliteConnection, query: DueQuery) -> R
         .bind(query.machine_version)
         .bind(now)
         .bind(query.creates_allowed)
-        .bind(array(&query.live_sessions)?)
+        .bind(query.live_sessions.as_deref().map(array).transpose()?)
         .bind(i64::try_from(query.limit).unwrap_or(i64::MAX))
         .fetch_all(connection)
         .await
         .map_err(store_error)?;
+    Ok(found.into_iter().map(IntentId::from_stored).collect())
+}
+
+/// Those of a JSON array of ids that have something unread.
+pub(super) async fn unread_among(
+    connection: &mut SqliteConnection,
+    ids: Vec<IntentId>,
+) -> Result<Vec<IntentId>, StoreError> {
+    let found: Vec<String> = sqlx::query_scalar(
+        "SELECT DISTINCT intent_id FROM intent_inbox_unread WHERE intent_id IN (SELECT value FROM json_each(?1))",
+    )
+    .bind(array(&ids)?)
+    .fetch_all(connection)
+    .await
+    .map_err(store_error)?;
     Ok(found.into_iter().map(IntentId::from_stored).collect())
 }
 

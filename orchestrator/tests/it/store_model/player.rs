@@ -152,7 +152,7 @@ impl<'a> Player<'a> {
             psp_account: crate::store_suite::fixture::ACCOUNT.to_owned(),
             creates_allowed,
             machine_version: MACHINE_VERSION,
-            live_sessions: live.iter().map(|number| session(*number)).collect(),
+            live_sessions: Some(live.iter().map(|number| session(*number)).collect()),
             limit: 100,
         }
     }

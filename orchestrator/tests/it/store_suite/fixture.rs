@@ -145,7 +145,7 @@ impl Fixture {
 
     /// Ids due for the provider of this suite, in order.
     pub(crate) async fn due(&self, live: &[SessionId], creates_allowed: bool) -> Vec<String> {
-        let query = DueQuery { creates_allowed, live_sessions: live.to_vec(), ..due_query() };
+        let query = DueQuery { creates_allowed, live_sessions: Some(live.to_vec()), ..due_query() };
         self.store.due(&query).await.unwrap().iter().map(ToString::to_string).collect()
     }
 }
@@ -156,7 +156,7 @@ pub(crate) fn due_query() -> DueQuery {
         psp_account: ACCOUNT.to_owned(),
         creates_allowed: true,
         machine_version: jobs::refund::intent::MACHINE_VERSION,
-        live_sessions: Vec::new(),
+        live_sessions: Some(Vec::new()),
         limit: 100,
     }
 }

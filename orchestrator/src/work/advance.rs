@@ -1,0 +1,123 @@
+//! Takes held intents one step further: read after the claim, plan, install (step 2).
+//!
+//! A plan without a call is written whole. A plan with a call installs the attempt first; only a written install is called. An
+//! install whose commit was not answered is dropped without a call: if it took effect, the next holder looks up.
+
+use super::call::InCall;
+use super::hold::Held;
+use super::write::{self, Written};
+use super::{STEPS_PER_HOLD_MAX, Shared};
+use crate::store::change::{Change, FenceGuard, WriteResult};
+use jobs::ids::IntentId;
+use jobs::refund::intent::IntentFile;
+use jobs::refund::plan::{CallPlan, Caller, Circumstances, Plan, plan};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Further steps of holds, in batches.
+pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Held>) {
+    let mut batch = Vec::new();
+    while queue.recv_many(&mut batch, shared.options.batch).await > 0 {
+        advance(&shared, std::mem::take(&mut batch), FenceGuard::Equal).await;
+    }
+}
+
+/// What a planned hold becomes once its change is written.
+enum Planned {
+    Call(Box<CallPlan>, Caller, Box<IntentFile>),
+    Write,
+}
+
+pub(super) async fn advance(shared: &Arc<Shared>, holds: Vec<Held>, guard: FenceGuard) {
+    let ids: Vec<IntentId> = holds.iter().map(|held| held.intent_id.clone()).collect();
+    let loaded = match shared.store.load(&ids).await {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            tracing::warn!(error = %crate::report(&error), count = holds.len(), "cannot read held refunds; letting them go");
+            return write::let_go(shared, holds).await;
+        }
+    };
+    shared.conditions.observe_database_time(loaded.now);
+    let mut files: BTreeMap<IntentId, IntentFile> =
+        loaded.files.into_iter().map(|file| (file.intent.intent_id.clone(), file)).collect();
+    let mut planned = Vec::with_capacity(holds.len());
+    let mut changes = Vec::with_capacity(holds.len());
+    let mut idle = Vec::new();
+    for mut held in holds {
+        let file = files.remove(&held.intent_id);
+        match file.and_then(|file| plan_one(shared, &mut held, file, guard, loaded.timeline)) {
+            Some((change, what)) => {
+                changes.push(change);
+                planned.push((held, what));
+            }
+            None => idle.push(held),
+        }
+    }
+    write::let_go(shared, idle).await;
+    let results = write::apply(shared, &changes).await;
+    let mut wrote = Vec::new();
+    let mut lost = Vec::new();
+    for (((held, what), change), result) in planned.into_iter().zip(changes).zip(results) {
+        match (result, what) {
+            (Written::Yes, Planned::Call(call_plan, caller, file)) => {
+                dispatch(shared, InCall::new(held, *call_plan, caller, *file, loaded.timeline)).await;
+            }
+            (Written::Yes, Planned::Write) => wrote.push((held, change)),
+            (Written::No(WriteResult::StaleToken), _) => {
+                shared.metrics.fence_rejected("intent", 1);
+                lost.push(held);
+            }
+            (Written::No(_) | Written::Unknown | Written::Failed, _) => lost.push(held),
+        }
+    }
+    write::let_go(shared, lost).await;
+    write::after(shared, wrote).await;
+}
+
+async fn dispatch(shared: &Shared, in_call: InCall) {
+    if shared.to_call.send(in_call).await.is_err() {
+        tracing::debug!("the call loop is gone; the successor looks this refund up");
+    }
+}
+
+fn plan_one(
+    shared: &Shared,
+    held: &mut Held,
+    file: IntentFile,
+    guard: FenceGuard,
+    timeline: i64,
+) -> Option<(Change, Planned)> {
+    if held.steps >= STEPS_PER_HOLD_MAX {
+        return None;
+    }
+    let circumstances = Circumstances {
+        now: shared.conditions.now(),
+        timeline,
+        creates_allowed: shared.conditions.creates_allowed(&held.link.psp),
+    };
+    let plan = match shared.poison.parks(&file.intent) {
+        Some(parked) => parked,
+        None => plan(&file, &held.link.capabilities, circumstances),
+    };
+    held.steps += 1;
+    held.lease.begin_step();
+    if !held.lease.is_good() {
+        return None;
+    }
+    match plan {
+        Plan::LeaveAlone(_) => None,
+        Plan::Write(write_plan) => {
+            Some((write::change_without_call(&file.intent, &held.lease, guard, *write_plan), Planned::Write))
+        }
+        Plan::Call(call_plan) => {
+            let caller = Caller {
+                attempt_id: shared.randomness.attempt_id(),
+                token: held.lease.token(),
+                session: held.lease.session_id(),
+            };
+            let change = write::install(&file.intent, caller, guard, &call_plan);
+            Some((change, Planned::Call(call_plan, caller, Box::new(file))))
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Step 4 for many intents in one transaction.
+//!
+//! Trust is checked for each item when its batch is written. What the database did not take goes to the inbox. A commit whose answer
+//! was lost is read back by attempt id, never repeated blindly.
+
+use super::Shared;
+use super::evidence::Evidence;
+use super::hold::Held;
+use super::write::{self, Written};
+use crate::store::change::{Change, WriteResult};
+use jobs::ids::IntentId;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// An answered call and what it makes of its intent.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) held: Held,
+    pub(super) change: Change,
+}
+
+pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Answered>) {
+    let mut batch = Vec::new();
+    while queue.recv_many(&mut batch, shared.options.batch).await > 0 {
+        if batch.len() < shared.options.batch / 4 && shared.tracker.count() > shared.options.batch / 4 {
+            // Many calls are open: a moment's wait saves commits.
+            tokio::time::sleep(shared.options.linger).await;
+            while batch.len() < shared.options.batch
+                && let Ok(more) = queue.try_recv()
+            {
+                batch.push(more);
+            }
+        }
+        commit(&shared, std::mem::take(&mut batch)).await;
+    }
+}
+
+async fn commit(shared: &Shared, batch: Vec<Answered>) {
+    let (trusted, lost): (Vec<_>, Vec<_>) = batch.into_iter().partition(|answered| answered.held.lease.is_good());
+    for answered in lost {
+        keep_as_evidence(shared, answered).await;
+    }
+    let (holds, changes): (Vec<Held>, Vec<Change>) =
+        trusted.into_iter().map(|answered| (answered.held, answered.change)).unzip();
+    let results = write::apply(shared, &changes).await;
+    let mut wrote = Vec::with_capacity(holds.len());
+    let mut unanswered = Vec::new();
+    for ((held, change), result) in holds.into_iter().zip(changes).zip(results) {
+        match result {
+            Written::Yes => wrote.push((held, change)),
+            Written::Unknown => unanswered.push(Answered { held, change }),
+            Written::No(lost) => {
+                if lost == WriteResult::StaleToken {
+                    shared.metrics.fence_rejected("intent", 1);
+                }
+                tracing::warn!(intent_id = %change.intent_id, token = %change.token, ?lost, "an outcome was refused; it goes to the inbox");
+                keep_as_evidence(shared, Answered { held, change }).await;
+            }
+            Written::Failed => keep_as_evidence(shared, Answered { held, change }).await,
+        }
+    }
+    read_back(shared, unanswered, &mut wrote).await;
+    write::after(shared, wrote).await;
+}
+
+/// An unanswered commit either took effect whole or not at all: the outcome of its attempt tells.
+async fn read_back(shared: &Shared, unanswered: Vec<Answered>, wrote: &mut Vec<(Held, Change)>) {
+    if unanswered.is_empty() {
+        return;
+    }
+    let ids: Vec<IntentId> = unanswered.iter().map(|answered| answered.change.intent_id.clone()).collect();
+    let recorded: BTreeSet<_> = match shared.store.load(&ids).await {
+        Ok(loaded) => loaded
+            .files
+            .into_iter()
+            .flat_map(|file| file.attempts)
+            .filter(|attempt| attempt.outcome.is_some())
+            .map(|attempt| attempt.attempt_id)
+            .collect(),
+        Err(_) => BTreeSet::new(),
+    };
+    for answered in unanswered {
+        let is_recorded = answered.change.outcomes.iter().all(|outcome| recorded.contains(&outcome.attempt_id));
+        if is_recorded {
+            wrote.push((answered.held, answered.change));
+        } else {
+            keep_as_evidence(shared, answered).await;
+        }
+    }
+}
+
+async fn keep_as_evidence(shared: &Shared, answered: Answered) {
+    let Answered { held, change } = answered;
+    let Some(outcome) = change.outcomes.into_iter().next() else { return };
+    let evidence =
+        Evidence { held, attempt_id: outcome.attempt_id, outcome: outcome.outcome, duration_ms: outcome.duration_ms };
+    if shared.to_evidence.send(evidence).await.is_err() {
+        tracing::error!(intent_id = %change.intent_id, "an answer could not be kept; the next holder looks up");
+    }
+}
