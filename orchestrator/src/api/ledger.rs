@@ -1,7 +1,6 @@
 //! `GET /v1/ledger/balances`.
 
 use super::ApiState;
-use super::amount;
 use super::problem::Problem;
 use crate::store::read::AccountBalance;
 use axum::Json;
@@ -31,7 +30,7 @@ pub struct BalancesView {
 impl From<&AccountBalance> for BalanceView {
     fn from(balance: &AccountBalance) -> Self {
         let currency = balance.currency;
-        let decimal = |minor: i64| amount::decimal(Money { minor, currency });
+        let decimal = |minor: i64| Money { minor, currency }.to_decimal();
         let difference = balance.debit_minor.saturating_sub(balance.credit_minor);
         Self {
             account: balance.account.clone(),

@@ -148,7 +148,7 @@ async fn new_intent(state: &ApiState, wanted: &Wanted) -> Result<NewIntent, Prob
         psp: facts.psp.clone(),
         psp_account: facts.psp_account.clone(),
         psp_payment_ref: facts.psp_payment_ref.clone(),
-        idempotency_key: key_stub(&state.environment, &facts.psp_account, &wanted.intent_id),
+        idempotency_key: jobs::refund::key::idempotency_key(&state.environment, &facts.psp_account, &wanted.intent_id),
         create_body: encode(provider, wanted, &facts.psp_payment_ref)?,
         due_at: None,
     })
@@ -234,7 +234,7 @@ fn conflict(wanted: &Wanted, intent: &Intent) -> Problem {
         differs.push(format!("payment_id is {}", recorded.payment_id));
     }
     if wanted.amount != recorded.amount {
-        differs.push(format!("the amount is {}", amount::for_people(recorded.amount)));
+        differs.push(format!("the amount is {}", recorded.amount));
     }
     if wanted.merchant_reference != recorded.merchant_reference {
         differs.push(format!("merchant_reference is {}", or_none(recorded.merchant_reference.as_deref())));
@@ -258,23 +258,10 @@ fn exceeds(wanted: &Wanted, refundable_minor: i64) -> Problem {
     let refundable = Money { minor: refundable_minor, currency: wanted.amount.currency };
     let detail = format!(
         "{} was asked and {} of payment {} can still be refunded: ask for at most that",
-        amount::for_people(wanted.amount),
-        amount::for_people(refundable),
-        wanted.payment_id
+        wanted.amount, refundable, wanted.payment_id
     );
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "exceeds_refundable", "More than can be refunded", detail)
-        .with("refundable", amount::decimal(refundable))
+        .with("refundable", refundable.to_decimal())
         .with("refundable_minor", refundable_minor.to_string())
         .with("currency", refundable.currency.as_str())
-}
-
-fn key_stub(environment: &str, account: &str, intent_id: &IntentId) -> String {
-    use sha2::Digest;
-    use std::fmt::Write;
-    let digest = sha2::Sha256::digest(format!("{environment}\0{account}\0{intent_id}"));
-    let mut key = String::new();
-    for byte in &digest[..16] {
-        write!(key, "{byte:02x}").unwrap_or_default();
-    }
-    key
 }

@@ -1,6 +1,5 @@
 //! Refunds and payments as JSON shows them. Read back by the command line, so each derives both ways.
 
-use super::amount;
 use crate::store::read::Payment;
 use chrono::{DateTime, Utc};
 use jobs::money::{Currency, Money};
@@ -44,7 +43,7 @@ impl From<&Intent> for RefundView {
             psp_refund_ref: intent.psp_refund_ref.clone(),
             merchant_reference: intent.merchant_reference.clone(),
             reason: intent.refund_reason.clone(),
-            amount: amount::decimal(intent.amount),
+            amount: intent.amount.to_decimal(),
             amount_minor: intent.amount.minor.to_string(),
             currency: intent.amount.currency,
             status: intent.state.shown_as().to_owned(),
@@ -95,7 +94,7 @@ pub struct PaymentView {
 impl From<&Payment> for PaymentView {
     fn from(payment: &Payment) -> Self {
         let currency = payment.captured.currency;
-        let decimal = |minor: i64| amount::decimal(Money { minor, currency });
+        let decimal = |minor: i64| Money { minor, currency }.to_decimal();
         Self {
             payment_id: payment.payment_id.to_string(),
             psp: payment.psp.clone(),

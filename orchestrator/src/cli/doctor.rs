@@ -102,7 +102,7 @@ async fn check_schema(config: &Config, findings: &mut Findings) {
 
 async fn check_store(config: &Config, findings: &mut Findings) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let store = match node::open_store(&config.database, clock.clone()).await {
+    let store = match node::open_store(&config.database).await {
         Ok(store) => store,
         Err(error) => return findings.add("database", Verdict::Fail, error.to_string()),
     };

@@ -7,7 +7,7 @@ use super::exit::Failure;
 use super::output::{print, say};
 use super::serve::read_config;
 use crate::config::DatabaseUrl;
-use crate::store::schema::{self, Engine};
+use crate::store::schema;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -37,14 +37,14 @@ pub(crate) async fn run(args: MigrateArgs) -> Result<(), Failure> {
     };
     let Some(url) = url else {
         if args.print_sql {
-            return print_sql(&schema::known(Engine::Postgres));
+            return print(&schema::sql_of(None, &schema::known_on_postgres()));
         }
         return Err(Failure::usage("no database named: give --config FILE or --database-url URL"));
     };
     let failed = |error: crate::store::StoreError| Failure::failed(error.to_string());
     let pending = schema::pending(&url).await.map_err(failed)?;
     if args.print_sql {
-        return print_sql(&pending);
+        return print(&schema::sql_of(Some(&url), &pending));
     }
     if pending.is_empty() {
         say("the schema is up to date");
@@ -63,12 +63,5 @@ pub(crate) async fn run(args: MigrateArgs) -> Result<(), Failure> {
     }
     schema::migrate(&url).await.map_err(failed)?;
     say("the schema is up to date");
-    Ok(())
-}
-
-fn print_sql(migrations: &[schema::Migration]) -> Result<(), Failure> {
-    for migration in migrations {
-        print(&format!("-- {:04} {}\n{}\n", migration.version, migration.name, migration.sql.trim_end()))?;
-    }
     Ok(())
 }

@@ -132,8 +132,11 @@ impl PspFile {
         let ladder = self.processing_ladder.as_deref();
         promised.processing_ladder =
             check_ladder(&at("processing_ladder"), ladder, promised.processing_ladder, checker);
-        promised.wire_amounts =
-            self.wire_amounts.iter().filter_map(|wire| wire.check(&at("wire_amounts"), checker)).collect();
+        let wire_amounts = self.wire_amounts.iter().filter_map(|wire| wire.check(&at("wire_amounts"), checker));
+        for wire in wire_amounts.collect::<Vec<_>>() {
+            promised.wire_amounts.retain(|known| known.currency != wire.currency);
+            promised.wire_amounts.push(wire);
+        }
         promised
     }
 }

@@ -5,7 +5,9 @@ use crate::api::ApiProvider;
 use crate::clock::Clock;
 use crate::config::{Config, Database, DatabaseUrl, Psp};
 use crate::psp::Provider;
-use crate::store::Store;
+use crate::store::postgres::{PostgresOptions, PostgresStore};
+use crate::store::sqlite::{SqliteOptions, SqlitePlace, SqliteStore};
+use crate::store::{Store, StoreError, schema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,12 +16,28 @@ use std::sync::Arc;
 #[error("{0}")]
 pub struct OpenError(pub String);
 
-/// Connects to the database; migrations are `migrate`'s.
-pub async fn open_store(database: &Database, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, OpenError> {
-    drop(clock);
+/// Connects to the database. A SQLite file is brought up to date on the way; a PostgreSQL that lacks migrations is refused, since
+/// only the owner role may run them.
+pub async fn open_store(database: &Database) -> Result<Arc<dyn Store>, OpenError> {
+    let failed = |error: StoreError| OpenError(error.to_string());
     match &database.url {
-        DatabaseUrl::Postgres(_) => Err(OpenError("PostgreSQL is not built in".to_owned())),
-        DatabaseUrl::Sqlite(_) => Err(OpenError("SQLite is not built in".to_owned())),
+        DatabaseUrl::Postgres(url) => {
+            let pending = schema::pending(&database.url).await.map_err(failed)?;
+            if let Some(first) = pending.first() {
+                let count = pending.len();
+                return Err(OpenError(format!(
+                    "the database lacks {count} migrations from {:04} {} on: run `orchestrator migrate` as its owner",
+                    first.version, first.name
+                )));
+            }
+            let options =
+                PostgresOptions { max_connections: database.connections_max, ..PostgresOptions::new(url.clone()) };
+            Ok(Arc::new(PostgresStore::connect(options).await.map_err(failed)?))
+        }
+        DatabaseUrl::Sqlite(path) => {
+            let place = SqlitePlace::File(path.clone());
+            Ok(Arc::new(SqliteStore::open(SqliteOptions { place }).await.map_err(failed)?))
+        }
     }
 }
 
@@ -30,7 +48,7 @@ pub fn open_provider(psp: &Psp) -> Result<Arc<dyn Provider>, OpenError> {
 
 /// Everything a node is made of, as configured.
 pub async fn open_parts(config: &Config, clock: Arc<dyn Clock>) -> Result<NodeParts, OpenError> {
-    let store = open_store(&config.database, clock.clone()).await?;
+    let store = open_store(&config.database).await?;
     let mut providers = BTreeMap::new();
     for psp in &config.psps {
         let provider = ApiProvider {

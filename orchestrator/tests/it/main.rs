@@ -1,6 +1,9 @@
 //! All integration tests of the orchestrator, in one binary because linking is what costs here.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
+mod api;
+mod cli;
+mod config;
 mod flow_memory;
 mod lease_keeper;
 mod lease_memory;
@@ -16,3 +19,4 @@ mod store_model;
 mod store_postgres;
 mod store_sqlite;
 mod store_suite;
+mod story;

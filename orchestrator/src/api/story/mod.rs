@@ -5,7 +5,6 @@
 
 mod wait;
 
-use super::amount;
 use super::views::{PaymentView, RefundView};
 use crate::store::read::{InboxEntry, Story, Transfer};
 use chrono::{DateTime, Utc};
@@ -179,7 +178,7 @@ pub(super) fn outcome_in_words(outcome: &Outcome) -> String {
 fn refund_in_words(refund: &jobs::refund::outcome::PspRefund) -> String {
     let status = format!("{:?}", refund.status).to_lowercase();
     let reason = refund.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    format!("{} {status} {}{reason}", refund.psp_refund_ref, amount::for_people(refund.amount))
+    format!("{} {status} {}{reason}", refund.psp_refund_ref, refund.amount)
 }
 
 fn inbox_view(entry: &InboxEntry) -> InboxView {
@@ -220,7 +219,7 @@ fn transfer_view(transfer: &Transfer) -> TransferView {
         kind: transfer.kind.clone(),
         debit_account: transfer.debit_account.clone(),
         credit_account: transfer.credit_account.clone(),
-        amount: amount::decimal(transfer.amount),
+        amount: transfer.amount.to_decimal(),
         amount_minor: transfer.amount.minor.to_string(),
         currency: transfer.amount.currency.to_string(),
         token: transfer.token.to_string(),

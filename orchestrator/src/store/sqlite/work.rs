@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const TIMELINE: i64 = 1;
 
 /// Ways to be due, each by its own index: a create's or a lookup's time has come; an open step whose session is gone; something
-/// unread while nobody holds the intent. Without statistics the planner would take the key's index for the second, and read all intents.
+/// unread while nobody holds the intent.
 const INTENTS_DUE_SELECT: &str = "
     SELECT intent_id FROM (
         SELECT intent_id, next_action_at FROM (
