@@ -5,6 +5,7 @@ use super::exit::{Exit, Failure};
 use super::output::{print, print_json, say};
 use super::serve::read_config;
 use crate::clock::{Clock, SystemClock};
+use crate::randomness::Randomness;
 use crate::config::Config;
 use crate::node;
 use crate::store::Store;
@@ -102,8 +103,12 @@ async fn check_schema(config: &Config, findings: &mut Findings) {
 
 async fn check_store(config: &Config, findings: &mut Findings) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let store = match node::open_store(&config.database).await {
-        Ok(store) => store,
+    let opened = match node::lease_parameters(config) {
+        Ok(lease) => node::open_database(&config.database, clock.clone(), &Randomness::from_os(), &lease).await,
+        Err(error) => Err(error),
+    };
+    let store = match opened {
+        Ok(opened) => opened.store,
         Err(error) => return findings.add("database", Verdict::Fail, error.to_string()),
     };
     let before = clock.wall();

@@ -84,7 +84,7 @@ impl Server {
     }
 
     pub(crate) async fn start_on(store: Arc<dyn Store>) -> Self {
-        drop(rustls::crypto::ring::default_provider().install_default());
+        orchestrator::psp::install_tls_provider();
         let provider = ApiProvider {
             provider: Arc::new(EncodeOnly),
             account: "acct_1".to_owned(),
