@@ -59,10 +59,13 @@ const EVERYTHING: &str = "
 
 #[test]
 fn a_state_changes_only_under_the_token_of_its_holder() {
-    let stamped = "version = 3, fence_epoch = 3, fence_counter = 8, stamp_epoch = 3, stamp_counter = 8, stamp_version = 3";
+    let stamped =
+        "version = 3, fence_epoch = 3, fence_counter = 8, stamp_epoch = 3, stamp_counter = 8, stamp_version = 3";
     let with = |change: &str| format!("UPDATE refund_intents SET {stamped}, {change} WHERE intent_id = 'r-2'");
     let identity = "identity, amount, currency, key and body never change";
-    let changed = ["amount_minor = 1", "currency = 'USD'", "idempotency_key = 'k'", "create_body = 'b'", "payment_id = 'p-2'"].map(with);
+    let changed =
+        ["amount_minor = 1", "currency = 'USD'", "idempotency_key = 'k'", "create_body = 'b'", "payment_id = 'p-2'"]
+            .map(with);
     let mut cases: Vec<(&str, &str, &str)> = changed.iter().map(|sql| ("identity", sql.as_str(), identity)).collect();
     cases.extend([
         ("no version", "UPDATE refund_intents SET state = 'succeeded' WHERE intent_id = 'r-2'", "raises the version by one"),
@@ -183,9 +186,10 @@ fn evidence_is_neither_rewritten_nor_removed_nor_invented() {
                 (format!("TRUNCATE {table} CASCADE"), "rows are never deleted"),
             ]
         })
-        .chain(["refund_intents", "payments", "lease_epochs", "intent_inbox_readings"].map(|table| {
-            (format!("TRUNCATE {table} CASCADE"), "rows are never deleted")
-        }))
+        .chain(
+            ["refund_intents", "payments", "lease_epochs", "intent_inbox_readings"]
+                .map(|table| (format!("TRUNCATE {table} CASCADE"), "rows are never deleted")),
+        )
         .collect();
     let mut cases: Vec<(&str, &str, &str)> =
         statements.iter().map(|(sql, reason)| (sql.as_str(), sql.as_str(), *reason)).collect();
@@ -277,7 +281,11 @@ fn the_runtime_role_works_with_rows_but_can_not_take_protection_away() {
     ] {
         let output = server().psql(&name, &format!("SET ROLE refund_runtime; {sql}")).unwrap();
         assert_eq!(output.code, 3, "{sql}");
-        assert!(output.stderr.contains("permission denied") || output.stderr.contains("must be owner"), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("permission denied") || output.stderr.contains("must be owner"),
+            "{}",
+            output.stderr
+        );
     }
     let legal = "SET ROLE refund_runtime; INSERT INTO psp_pauses VALUES ('acme', 'ann', 'x'); DELETE FROM psp_pauses;
         INSERT INTO intent_inbox (intent_id, source_id, message) VALUES ('r-1', 's-2', '{}');
