@@ -80,7 +80,8 @@ async fn open_sqlite(
     call_timeout: Duration,
 ) -> Result<OpenedDatabase, OpenError> {
     let store = SqliteStore::open(SqliteOptions { place: SqlitePlace::File(path.to_owned()) }).await?;
-    let host = Host::here(randomness.uuid()).map_err(|error| OpenError(format!("this host has no boot id: {error}")))?;
+    let host =
+        Host::here(randomness.uuid()).map_err(|error| OpenError(format!("this host has no boot id: {error}")))?;
     let leases = Arc::new(SqliteLeases::of_store(&store, clock, &host, call_timeout));
     Ok(OpenedDatabase { store: Arc::new(store), leases })
 }
