@@ -1,6 +1,7 @@
 //! All integration tests of the orchestrator, in one binary because linking is what costs here.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
+mod postgres_connections;
 mod postgres_database;
 mod sql_prompt_postgres;
 mod store_memory;
