@@ -11,6 +11,7 @@ pub mod memory;
 pub mod migrate;
 pub mod postgres;
 pub mod read;
+pub mod sqlite;
 pub mod submit;
 
 use async_trait::async_trait;

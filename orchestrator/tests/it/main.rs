@@ -4,7 +4,9 @@
 mod postgres_connections;
 mod postgres_database;
 mod sql_prompt_postgres;
+mod sql_prompt_sqlite;
 mod store_memory;
 mod store_model;
 mod store_postgres;
+mod store_sqlite;
 mod store_suite;

@@ -12,10 +12,11 @@ impl Tables {
     }
 
     fn append_one(&mut self, new: &NewInboxRow, now: DateTime<Utc>) -> InboxResult {
-        let Some(file) = self.intents.get_mut(&new.intent_id) else { return InboxResult::UnknownIntent };
-        if !self.inbox_sources.insert(new.source_id.clone()) {
+        if self.inbox_sources.contains(&new.source_id) {
             return InboxResult::Duplicate;
         }
+        let Some(file) = self.intents.get_mut(&new.intent_id) else { return InboxResult::UnknownIntent };
+        self.inbox_sources.insert(new.source_id.clone());
         let inbox_id = next_id(&mut self.last_inbox_id);
         let row = InboxRow {
             inbox_id,

@@ -132,7 +132,12 @@ impl<'a> Player<'a> {
                 let row = |(intent, source): &(u8, u8)| {
                     cancel(&format!("r-{}-{intent}", self.case), &self.source(i64::from(*source)))
                 };
-                Play::Tell(messages.iter().map(row).collect())
+                let mut rows: Vec<NewInboxRow> = messages.iter().map(row).collect();
+                // Rows of one call arrive at one moment; a store may number them by source, so that callers do not deadlock.
+                // A source has one thing to say about one intent.
+                rows.sort_by(|a, b| a.source_id.cmp(&b.source_id));
+                rows.dedup_by(|b, a| a.source_id == b.source_id && a.intent_id != b.intent_id);
+                Play::Tell(rows)
             }
             Command::RaiseEpoch => Play::RaiseEpoch,
             Command::Pause => Play::Pause,

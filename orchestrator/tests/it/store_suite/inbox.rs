@@ -42,7 +42,9 @@ pub(crate) async fn a_message_for_an_unknown_intent_is_not_stored(fixture: &Fixt
     let results = fixture.store.append_inbox(&batch).await.unwrap();
     assert_eq!(results[0], InboxResult::UnknownIntent);
     assert!(matches!(results[1], InboxResult::Stored { .. }));
-    // Its source id is still free.
+    // A source id that was seen tells more than the name beside it.
+    assert_eq!(fixture.store.append_inbox(&[cancel("r-9", "s-2")]).await.unwrap(), [InboxResult::Duplicate]);
+    // The one that was not stored is still free.
     fixture.intent("r-9").await;
     fixture.tell("r-9", "s-1").await;
 }

@@ -153,6 +153,7 @@ macro_rules! store_suite {
                 nothing_in_is_nothing_out
                 a_full_batch_passes
                 more_than_a_batch_is_refused
+                no_call_returns_more_than_a_batch
             }
         }
     };
