@@ -4,6 +4,9 @@
 mod api;
 mod cli;
 mod config;
+mod faults_site;
+mod faults_steps;
+mod faults_steps_postgres;
 mod flow_memory;
 mod lease_keeper;
 mod lease_memory;
