@@ -82,7 +82,7 @@ pub async fn list(
     };
     let page = state.store.list(&filter, query.cursor.as_deref(), limit).await.map_err(|error| match error {
         // A cursor is ours to write; one that the store can not read was changed on its way.
-        crate::store::StoreError::Unreadable(_) if query.cursor.is_some() => {
+        crate::store::StoreError::Refused(_) if query.cursor.is_some() => {
             invalid("cursor is not one this server gave out: start again without it".to_owned())
         }
         error => Problem::from(error),

@@ -6,7 +6,9 @@ use super::output::{print, print_json, say};
 use super::serve::read_config;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
+use crate::lease::Leases;
 use crate::node;
+use crate::randomness::Randomness;
 use crate::store::Store;
 use crate::store::schema;
 use chrono::TimeDelta;
@@ -61,9 +63,10 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<(), Failure> {
     match read_config(&args.config) {
         Ok(config) => {
             findings.add("configuration", Verdict::Ok, format!("{} is good", args.config.display()));
-            check_schema(&config, &mut findings).await;
-            check_store(&config, &mut findings).await;
-            check_standbys(&config, &mut findings).await;
+            if check_schema(&config, &mut findings).await {
+                check_database(&config, &mut findings).await;
+                check_standbys(&config, &mut findings).await;
+            }
             check_psps(&config, &mut findings).await;
         }
         Err(failure) => findings.add("configuration", Verdict::Fail, failure.message.unwrap_or_default()),
@@ -88,9 +91,13 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<(), Failure> {
     Err(Failure { exit: Exit::Failed, message: None })
 }
 
-async fn check_schema(config: &Config, findings: &mut Findings) {
+/// Whether the rest can be looked at: opening a database that lacks its schema would fail, or make one.
+async fn check_schema(config: &Config, findings: &mut Findings) -> bool {
     match schema::pending(&config.database.url).await {
-        Ok(pending) if pending.is_empty() => findings.add("schema", Verdict::Ok, "up to date"),
+        Ok(pending) if pending.is_empty() => {
+            findings.add("schema", Verdict::Ok, "up to date");
+            return true;
+        }
         Ok(pending) => {
             let versions: Vec<_> = pending.iter().map(|migration| format!("{:04}", migration.version)).collect();
             let detail = format!("pending: {}; run `orchestrator migrate`", versions.join(", "));
@@ -98,28 +105,57 @@ async fn check_schema(config: &Config, findings: &mut Findings) {
         }
         Err(error) => findings.add("schema", Verdict::Fail, error.to_string()),
     }
+    false
 }
 
-async fn check_store(config: &Config, findings: &mut Findings) {
+async fn check_database(config: &Config, findings: &mut Findings) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let store = match node::open_store(&config.database).await {
-        Ok(store) => store,
+    let parameters = match node::lease_parameters(config) {
+        Ok(parameters) => parameters,
+        Err(error) => return findings.add("leases", Verdict::Fail, error.to_string()),
+    };
+    let opened = node::open_database(&config.database, clock.clone(), &Randomness::from_os(), &parameters).await;
+    let opened = match opened {
+        Ok(opened) => opened,
         Err(error) => return findings.add("database", Verdict::Fail, error.to_string()),
     };
     let before = clock.wall();
-    match store.now().await {
+    match opened.store.now().await {
         Ok(now) => {
-            let after = clock.wall();
-            findings.add("database", Verdict::Ok, format!("answers in {} ms", (after - before).num_milliseconds()));
-            check_clocks(now - (before + (after - before) / 2), findings);
-            check_epoch(&*store, findings).await;
+            let took = clock.wall() - before;
+            findings.add("database", Verdict::Ok, format!("answers in {} ms", took.num_milliseconds()));
+            check_clocks(now - (before + took / 2), findings);
+            check_refunds(&*opened.store, findings).await;
+            check_leases(config, &*opened.leases, findings).await;
         }
         Err(error) => findings.add("database", Verdict::Fail, error.to_string()),
     }
 }
 
-/// What can be told of the leases without opening a session.
-async fn check_epoch(store: &dyn Store, findings: &mut Findings) {
+async fn check_leases(config: &Config, leases: &dyn Leases, findings: &mut Findings) {
+    let sessions = match leases.live_sessions().await {
+        Ok(sessions) => sessions.len(),
+        Err(error) => return findings.add("leases", Verdict::Fail, error.to_string()),
+    };
+    match schema::current_epoch(&config.database.url).await {
+        Ok(Some(current)) if current.backend == leases.backend() => {
+            let detail = format!("{sessions} replicas have a session; epoch {} of {}", current.epoch, current.backend);
+            findings.add("leases", Verdict::Ok, detail);
+        }
+        Ok(Some(current)) => {
+            let (known, ours) = (current.backend, leases.backend());
+            let detail =
+                format!("the database knows lease service {known} as the current one, the configuration says {ours}");
+            findings.add("leases", Verdict::Fail, detail);
+        }
+        Ok(None) => {
+            findings.add("leases", Verdict::Ok, "no replica has had a session yet: the first one registers epoch 1")
+        }
+        Err(error) => findings.add("leases", Verdict::Fail, error.to_string()),
+    }
+}
+
+async fn check_refunds(store: &dyn Store, findings: &mut Findings) {
     match store.backlog().await {
         Ok(backlog) if backlog.unknown_machine_version > 0 => {
             let detail =

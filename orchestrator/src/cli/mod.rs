@@ -72,8 +72,7 @@ pub(crate) struct ServerArgs {
 /// Runs the command named by the process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Refused only if another provider was set before, which nothing here does.
-    drop(rustls::crypto::ring::default_provider().install_default());
+    crate::psp::install_tls_provider();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -59,10 +59,10 @@ pub struct Api {
 pub struct Worker {
     /// Intents claimed, loaded and written in one go.
     pub batch: usize,
-    /// Intents held at once.
-    pub in_hand: usize,
     /// Wait between looks for due intents when nobody nudges.
     pub poll: Duration,
+    /// How long a batch waits to grow while many calls are open.
+    pub linger: Duration,
     /// Longest wait for open calls at shutdown.
     pub drain: Duration,
 }
@@ -157,20 +157,20 @@ pub fn check_listen(text: &str) -> Result<SocketAddr, String> {
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkerFile {
     batch: Option<usize>,
-    in_hand: Option<usize>,
     poll: Option<String>,
+    linger: Option<String>,
     drain: Option<String>,
 }
 
 impl WorkerFile {
     pub(super) fn check(self, checker: &mut Checker<'_>) -> Worker {
         let batch = checker.count("worker.batch", self.batch, 500, (1, crate::store::BATCH_MAX));
-        let in_hand = checker.count("worker.in_hand", self.in_hand, 2_000, (1, 100_000));
-        checker.require(in_hand >= batch, "worker.in_hand", || "is less than worker.batch: raise it".to_owned());
         let poll_bounds = (SECOND / 100, 10 * SECOND);
         let poll = checker.duration("worker.poll", self.poll.as_deref(), SECOND / 4, poll_bounds);
+        let linger_bounds = (Duration::ZERO, SECOND / 2);
+        let linger = checker.duration("worker.linger", self.linger.as_deref(), SECOND / 200, linger_bounds);
         let drain = checker.duration("worker.drain", self.drain.as_deref(), 75 * SECOND, (SECOND, 10 * MINUTE));
-        Worker { batch, in_hand, poll, drain }
+        Worker { batch, poll, linger, drain }
     }
 }
 

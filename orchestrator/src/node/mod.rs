@@ -7,7 +7,7 @@ mod open;
 mod readiness;
 mod telemetry;
 
-pub use open::{OpenError, open_parts, open_provider, open_store};
+pub use open::{OpenError, OpenedDatabase, lease_parameters, open_database, open_parts, open_provider};
 pub use readiness::Readiness;
 pub use telemetry::{Telemetry, log_to_stderr};
 

@@ -23,6 +23,7 @@ const MIGRATE_MAX: Duration = Duration::from_secs(3_600);
 const STANDBYS: &str = "SELECT current_setting('synchronous_standby_names'),
     (SELECT count(*) FROM pg_stat_replication),
     (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))";
+const EPOCH: &str = "SELECT epoch, backend, generation FROM lease_epochs ORDER BY epoch DESC LIMIT 1";
 const SQLITE_KNOWN: &str = "SELECT count(*) > 0 FROM sqlite_master WHERE name = '_sqlx_migrations'";
 const SQLITE_APPLIED: &str = "SELECT version FROM _sqlx_migrations WHERE success";
 
@@ -116,9 +117,41 @@ async fn read_standbys(url: &SecretString) -> Result<Standbys, sqlx::Error> {
     Ok(Standbys { synchronous_names, connected, synchronous })
 }
 
+/// The lease service that the database knows as the current one.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct CurrentEpoch {
+    pub epoch: i64,
+    pub backend: String,
+    pub generation: String,
+}
+
+/// The current epoch; `None` before the first session.
+pub async fn current_epoch(url: &DatabaseUrl) -> Result<Option<CurrentEpoch>, StoreError> {
+    let read = async {
+        match url {
+            DatabaseUrl::Postgres(url) => {
+                let mut connection = PgConnection::connect(url.expose_secret()).await?;
+                let epoch = sqlx::query_as(EPOCH).fetch_optional(&mut connection).await?;
+                connection.close().await?;
+                Ok(epoch)
+            }
+            DatabaseUrl::Sqlite(path) => {
+                let mut connection = open_sqlite(path).await?;
+                let epoch = sqlx::query_as(EPOCH).fetch_optional(&mut connection).await?;
+                connection.close().await?;
+                Ok(epoch)
+            }
+        }
+    };
+    within(ANSWER_MAX, async { read.await.map_err(failed) }).await
+}
+
+async fn open_sqlite(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(path).read_only(true)).await
+}
+
 async fn applied(path: &Path) -> Result<Vec<i64>, sqlx::Error> {
-    let options = SqliteConnectOptions::new().filename(path).read_only(true);
-    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let mut connection = open_sqlite(path).await?;
     let exists: bool = sqlx::query_scalar(SQLITE_KNOWN).fetch_one(&mut connection).await?;
     let versions =
         if exists { sqlx::query_scalar(SQLITE_APPLIED).fetch_all(&mut connection).await? } else { Vec::new() };

@@ -72,7 +72,7 @@ fn what_is_wrong_is_told_by_its_key_and_with_what_to_do() {
         (("[[psp]]", "[lease]\nttl = \"9s\"\nmargin = \"4s\"\n[[psp]]"), &["lease.margin: ", "lower it"][..]),
         (("[[psp]]", "[api]\nlisten = \"0.0.0.0:80\"\n[[psp]]"), &["api.listen: ", "127.0.0.1"][..]),
         (("[[psp]]", "[api]\nlisten = \"8080\"\n[[psp]]"), &["api.listen: ", "127.0.0.1:8080"][..]),
-        (("[[psp]]", "[worker]\nbatch = 100\nin_hand = 10\n[[psp]]"), &["worker.in_hand: ", "raise it"][..]),
+        (("[[psp]]", "[worker]\nbatch = 1001\n[[psp]]"), &["worker.batch: ", "1 to 1000"][..]),
         (("[[psp]]", "[log]\nfilter = \"a=b=c\"\n[[psp]]"), &["log.filter: "][..]),
         (("[[psp]]", "[log]\nformat = \"xml\"\n[[psp]]"), &["format", "xml"][..]),
         (("\"https://api.stripe.com/\"", "\"http://api.stripe.com\""), &["psp.acme.base_url: ", "https"][..]),

@@ -7,9 +7,10 @@ use jobs::refund::capabilities::Capabilities;
 use jobs::refund::intent::{AttemptKind, Intent, NextAction};
 use jobs::refund::outcome::Outcome;
 use jobs::refund::state::State;
-use orchestrator::api::ApiProvider;
+use orchestrator::api::submit_queue::submit_queue;
+use orchestrator::api::{ApiProvider, ApiState, router};
 use orchestrator::clock::{Clock, SystemClock};
-use orchestrator::node::{Node, NodeParts, Readiness, Telemetry};
+use orchestrator::node::{Readiness, Telemetry};
 use orchestrator::psp::{CreateBody, CreateCall, EncodeError, LookupCall, Provider};
 use orchestrator::store::Store;
 use orchestrator::store::change::{
@@ -56,7 +57,7 @@ pub(crate) struct Server {
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) wake: Arc<Notify>,
     http: reqwest::Client,
-    _running: JoinSet<std::io::Result<()>>,
+    _running: JoinSet<()>,
 }
 
 /// What came back.
@@ -84,28 +85,35 @@ impl Server {
     }
 
     pub(crate) async fn start_on(store: Arc<dyn Store>) -> Self {
-        drop(rustls::crypto::ring::default_provider().install_default());
+        orchestrator::psp::install_tls_provider();
         let provider = ApiProvider {
             provider: Arc::new(EncodeOnly),
             account: "acct_1".to_owned(),
             kind: "stripe",
             capabilities: Capabilities::stripe(),
         };
-        let node = Node::new(NodeParts {
-            environment: "test".to_owned(),
+        let (submit_queue, submit_loop) = submit_queue(store.clone());
+        let (readiness, wake) = (Arc::new(Readiness::default()), Arc::new(Notify::new()));
+        let (reasons, telemetry) = (readiness.clone(), Telemetry::new());
+        telemetry.metrics().fence_rejected("intent", 1);
+        let state = ApiState {
             store: store.clone(),
-            providers: BTreeMap::from([("acme".to_owned(), provider)]),
+            providers: Arc::new(BTreeMap::from([("acme".to_owned(), provider)])),
+            environment: "test".to_owned(),
             clock: Arc::new(SystemClock),
             new_id: Arc::new(Uuid::new_v4),
-            telemetry: Telemetry::new(),
+            readiness: Arc::new(move || reasons.reasons()),
+            render_metrics: Arc::new(move || telemetry.render()),
+            submit_queue,
+            payment_facts: Arc::default(),
+            wake: wake.clone(),
             request_timeout: Duration::from_secs(20),
-            drain: Duration::from_secs(1),
-        });
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (readiness, wake) = (node.readiness(), node.api().wake.clone());
         let mut running = JoinSet::new();
-        running.spawn(node.run(listener, std::future::pending()));
+        running.spawn(submit_loop.run());
+        running.spawn(async move { axum::serve(listener, router(state)).await.unwrap() });
         Self { url, store, readiness, wake, http: reqwest::Client::new(), _running: running }
     }
 

@@ -51,6 +51,8 @@ async fn metrics_are_prometheus_text() {
     let reply = server.get("/metrics").await;
     assert_eq!(reply.status, 200);
     assert!(reply.header("content-type").starts_with("text/plain; version=0.0.4"), "{reply:?}");
+    let text = reply.body.as_str().unwrap();
+    assert!(text.contains("fence_reject_total{resource_kind=\"intent\"} 1"), "{text}");
 }
 
 /// A database that is away.
