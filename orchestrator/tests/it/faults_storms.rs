@@ -66,14 +66,15 @@ async fn thousands_of_callers_who_hang_up_leave_a_pool_of_five_in_order() {
         let reply = a.refund(&format!("kept-{at}"), &format!("p-{at}"), 1, "EUR").await;
         assert_eq!(reply.status, 202, "{reply:?}");
     }
+    let database = name(&site);
     let idle = sql(
-        &name(&site),
+        &database,
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
          AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '5 s'",
     );
     assert_eq!(idle.await.trim(), "0");
     let sessions = sql(
-        &name(&site),
+        &database,
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'orchestrator'",
     );
     // Five, and those of the leases.
