@@ -190,3 +190,22 @@ async fn an_unknown_that_nobody_answers_waits_for_a_person_with_its_reservation(
     assert_eq!(site.mock.counters("r-1").unwrap().refunds_executed, 1);
     tokio::time::timeout(SOON, a.is_ready()).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_refunds_that_carry_our_reference_are_for_a_person() {
+    let site = Site::postgres(Config::default()).await;
+    let a = site.replica(Setup { psp_timeout: "1s", ..Setup::default() }).await;
+    site.payment(&a, "p-1", 10_000, "EUR").await;
+    site.mock.add_fault(Fault::once(Match::default(), Effect::AnswerLost { how: How::Hang })).unwrap();
+    a.submit("r-1", "p-1", 1_000, "EUR").await;
+    until("the create to execute", || async { (site.mock.totals().refunds_executed == 1).then_some(()) }).await;
+    // Somebody else's program, with our reference and its own key.
+    let form = [("payment_intent", "pi_p-1"), ("amount", "1000"), ("metadata[intent_id]", "r-1")];
+    let http = reqwest::Client::new();
+    let second = http.post(format!("{}/v1/refunds", site.mock.url())).bearer_auth("sk_test_faults").form(&form);
+    assert_eq!(second.send().await.unwrap().status().as_u16(), 200);
+    let story = final_story(&a, "r-1").await;
+    assert_eq!(story["refund"]["state"], "needs_review", "{story:#}");
+    assert!(story["transfers"].as_array().unwrap().is_empty(), "{story:#}");
+    assert_eq!(minor(&story["payment"]["reserved_minor"]), 1_000, "{story:#}");
+}

@@ -5,6 +5,7 @@ mod api;
 mod cli;
 mod config;
 mod faults_cases;
+mod faults_resend;
 mod faults_shutdown;
 mod faults_site;
 mod faults_steps;
