@@ -18,22 +18,23 @@ impl Wake {
         self.0.send_replace(());
     }
 
-    pub(super) fn listen(&self) -> Listener {
+    #[must_use]
+    pub fn listen(&self) -> Listener {
         Listener(self.0.subscribe())
     }
 }
 
 /// One listener's view: a nudge since it last looked counts.
 #[derive(Debug)]
-pub(super) struct Listener(watch::Receiver<()>);
+pub struct Listener(watch::Receiver<()>);
 
 impl Listener {
     /// Forgets nudges so far; what they announced is about to be looked at.
-    pub(super) fn look(&mut self) {
+    pub fn look(&mut self) {
         self.0.mark_unchanged();
     }
 
-    pub(super) async fn nudged(&mut self) {
+    pub async fn nudged(&mut self) {
         if self.0.changed().await.is_err() {
             // Nobody is left to nudge.
             std::future::pending::<()>().await;

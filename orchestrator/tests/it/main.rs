@@ -18,6 +18,7 @@ mod lease_memory;
 mod lease_postgres;
 mod lease_sqlite;
 mod lease_suite;
+mod postgres_connections;
 mod postgres_database;
 mod provider_suite;
 mod sql_prompt_postgres;

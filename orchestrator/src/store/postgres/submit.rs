@@ -73,8 +73,8 @@ async fn submit_once(connection: &mut PgConnection, intents: &[NewIntent]) -> Re
     let mut known = BTreeMap::new();
     let mut decisions = decide(intents, &payments, &known);
     // A row that the table will refuse is refused even where it repeats a known one, so known ones must be told apart first.
-    let all_fit = intents.iter().all(is_well_formed)
-        && decisions.iter().all(|decision| !matches!(decision, Decision::Refuse(_)));
+    let all_fit =
+        intents.iter().all(is_well_formed) && decisions.iter().all(|decision| !matches!(decision, Decision::Refuse(_)));
     if !all_fit {
         known = read_intents(connection, intents.iter().map(|new| new.intent_id.as_str()).collect()).await?;
         decisions = decide(intents, &payments, &known);
