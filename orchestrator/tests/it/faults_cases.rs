@@ -1,7 +1,7 @@
 //! Cases from the field, their values in tables of ours: two replicas at once, one key for good, keys that die early, unknown repaired by
 //! asking.
 
-use crate::faults_site::{Setup, Site, SOON, final_story, judge_posted_once, minor, until};
+use crate::faults_site::{SOON, Setup, Site, final_story, judge_posted_once, minor, until};
 use psp_mock::{CallKind, Config, Effect, Fault, How, Match};
 use std::time::Duration;
 use testbed::{Mode, Proxy, When};
@@ -59,14 +59,8 @@ async fn refunds_at_once_at_two_replicas_never_exceed_the_capture() {
         accepted,
         remaining_minor,
     };
-    let pounds = AtOnce {
-        captured_minor: 392,
-        currency: "GBP",
-        each_minor: 392,
-        requests: 2,
-        accepted: 1,
-        remaining_minor: 0,
-    };
+    let pounds =
+        AtOnce { captured_minor: 392, currency: "GBP", each_minor: 392, requests: 2, accepted: 1, remaining_minor: 0 };
     tokio::join!(
         check_at_once(usd(6_000, 2, 1, 4_000)),
         check_at_once(usd(3_000, 20, 3, 1_000)),
@@ -179,7 +173,8 @@ async fn an_unknown_that_nobody_answers_waits_for_a_person_with_its_reservation(
     let unknown_ladder = r#"["0s", "1s", "1s"]"#;
     let a = site.replica(Setup { psp_timeout: "1s", unknown_ladder, ..Setup::default() }).await;
     site.payment(&a, "p-1", 10_000, "EUR").await;
-    let silent = |call| Fault { matches: Match::call(call), count: 0, effects: vec![Effect::AnswerLost { how: How::Hang }] };
+    let silent =
+        |call| Fault { matches: Match::call(call), count: 0, effects: vec![Effect::AnswerLost { how: How::Hang }] };
     site.mock.add_fault(silent(CallKind::Create)).unwrap();
     site.mock.add_fault(silent(CallKind::List)).unwrap();
     a.submit("r-1", "p-1", 1_000, "EUR").await;

@@ -138,12 +138,8 @@ async fn submit(store: &dyn Store, provider: &dyn Provider) {
     };
     assert_eq!(store.import_payments(&[payment]).await.unwrap().len(), 1);
     let intent_id = intent_id();
-    let body = CreateBody {
-        intent_id: &intent_id,
-        psp_payment_ref: "pi_1",
-        amount: euros(CAPTURED),
-        refund_reason: None,
-    };
+    let body =
+        CreateBody { intent_id: &intent_id, psp_payment_ref: "pi_1", amount: euros(CAPTURED), refund_reason: None };
     let create_body = provider.encode_create(&body).unwrap();
     let intent = NewIntent {
         idempotency_key: jobs::refund::key::idempotency_key("test", "a", &intent_id),

@@ -69,7 +69,11 @@ async fn three_replicas_post_300_refunds_once_though_one_is_killed_and_one_stand
     let each = i64::try_from(REFUNDS / PAYMENTS).unwrap() * 100;
     for payment in &payments {
         let view = b.get(&format!("/v1/payments/{payment}")).await.body;
-        assert_eq!((&view["refunded_minor"], &view["reserved_minor"]), (&each.to_string().into(), &"0".into()), "{view}");
+        assert_eq!(
+            (&view["refunded_minor"], &view["reserved_minor"]),
+            (&each.to_string().into(), &"0".into()),
+            "{view}"
+        );
     }
     for at in 0..REFUNDS {
         judge_story(&site, &final_story(&b, &intent(at)).await, &intent(at), 100);

@@ -9,7 +9,7 @@ mod replica;
 mod sqlite_file;
 
 pub(crate) use judge::{final_story, judge_posted_once, judge_story, minor};
-pub(crate) use replica::{Replica, Reply, Setup};
+pub(crate) use replica::{Replica, Setup};
 pub(crate) use sqlite_file::SqliteFile;
 
 use crate::postgres_database;

@@ -1,6 +1,6 @@
 //! A hand on the SQLite file that replicas share: faults planted in a step's own transaction, and the file's one write lock.
 
-use super::{SOON, until};
+use super::SOON;
 use crate::faults_steps::Step;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
@@ -117,14 +117,5 @@ impl SqliteFile {
 
     pub(crate) async fn count(&mut self, sql: &'static str) -> i64 {
         self.connection.fetch_one(sql).await.unwrap().get(0)
-    }
-
-    pub(crate) async fn until_some(&mut self, sql: &'static str) {
-        let counted = tokio::time::timeout(SOON, async {
-            while self.count(sql).await == 0 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        });
-        counted.await.unwrap_or_else(|_| panic!("nothing selected: {sql}"));
     }
 }
