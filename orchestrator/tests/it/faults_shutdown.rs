@@ -60,7 +60,7 @@ async fn three_replicas_post_300_refunds_once_though_one_is_killed_and_one_stand
     let open = || async { (site.mock.totals().calls_in_flight > 0).then_some(()) };
     until("calls to be open", open).await;
     a.kill().await;
-    b.process.pause().unwrap();
+    b.stand_still().await;
     for at in 0..REFUNDS {
         judge_story(&site, &final_story(&c, &intent(at)).await, &intent(at), 100);
     }

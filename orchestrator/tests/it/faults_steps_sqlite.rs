@@ -20,6 +20,8 @@ const BEYOND_LEASE: Duration = Duration::from_millis(4_000);
 /// Long enough to be killed in the middle.
 const UNTIL_KILLED: Duration = Duration::from_secs(30);
 
+const TURNS: usize = 10;
+
 const SUBMITTED: &str = "SELECT 1 FROM refund_intents WHERE NOT EXISTS (SELECT 1 FROM lease_holds)";
 const CLAIMED: &str = "SELECT 1 FROM lease_holds WHERE NOT EXISTS (SELECT 1 FROM refund_attempts)";
 const COMMITTED: &str = "SELECT 1 FROM lease_holds WHERE EXISTS (SELECT 1 FROM refund_outcomes)";
@@ -78,6 +80,12 @@ impl Shared {
         let ((), ()) = tokio::join!(a.submit(INTENT, "p-1", AMOUNT, "EUR"), file.lock_when(condition));
         if step == Step::Install {
             assert_eq!(file.count(ATTEMPTS).await, 0, "the moment before the install was missed");
+            // It has its token; after some more turns of its loops it has planned as well, and waits for the lock.
+            until("the claim to be answered", || async { (a.metric("lock_acquire_total").await > 0).then_some(()) })
+                .await;
+            for _ in 0..TURNS {
+                assert_eq!(a.get(&format!("/v1/refunds/{INTENT}")).await.status, 200);
+            }
         }
     }
 }
@@ -102,7 +110,7 @@ async fn call_row(fault: Fault) {
             judge_posted_once(site, &b, INTENT, AMOUNT).await;
         }
         Fault::Late => {
-            a.process.pause().unwrap();
+            a.stand_still().await;
             let b = shared.ends_once().await;
             hold.release();
             a.process.resume().unwrap();
@@ -146,7 +154,7 @@ async fn file_row(step: Step, fault: Fault) {
 /// A stands still in front of the step, B ends the intent, A goes on.
 async fn late_row(mut shared: Shared, step: Step) {
     shared.stop_before(step).await;
-    shared.a.process.pause().unwrap();
+    shared.a.stand_still().await;
     shared.file.unlock().await;
     let b = shared.ends_once().await;
     let outcomes = shared.file.count(OUTCOMES).await;

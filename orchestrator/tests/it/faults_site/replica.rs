@@ -173,6 +173,21 @@ impl Replica {
         lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
+    /// SIGSTOP, and awaits that every thread stands: until then one of them may still take a lock, and keep it.
+    pub(crate) async fn stand_still(&self) {
+        self.process.pause().unwrap();
+        let tasks = format!("/proc/{}/task", self.process.pid());
+        until("every thread to stand still", || async {
+            let mut threads = std::fs::read_dir(&tasks).ok()?.map(|task| {
+                let text = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+                // The state follows the name, which is in parentheses.
+                text.rsplit_once(')').map(|(_, rest)| rest.trim_start().starts_with('T'))
+            });
+            threads.all(|stands| stands == Some(true)).then_some(())
+        })
+        .await;
+    }
+
     /// SIGKILL, and awaits the end.
     pub(crate) async fn kill(&self) {
         self.process.kill().unwrap();
