@@ -54,16 +54,20 @@ BEGIN
         RETURN;
     END IF;
     token_epoch := current_epoch;
-    WITH won AS (
-        INSERT INTO lease_holds AS h (resource_key, session_id, counter, claimed_at)
-        SELECT k.resource_key, claiming_session, counter_before + k.place, now()
+    -- Only claims add rows, and this is the only claim, so what is absent here is inserted without a conflict.
+    WITH seen AS MATERIALIZED (
+        SELECT k.resource_key, counter_before + k.place AS counter, t.session_id,
+               t.session_id IS NOT NULL AND NOT EXISTS (SELECT FROM lease_sessions s WHERE s.session_id = t.session_id) AS is_dead
           FROM unnest(wanted_keys) WITH ORDINALITY AS k (resource_key, place)
-          LEFT JOIN LATERAL (SELECT t.session_id FROM lease_holds t WHERE t.resource_key = k.resource_key) AS t ON true
-         WHERE t.session_id IS NULL OR NOT EXISTS (SELECT FROM lease_sessions s WHERE s.session_id = t.session_id)
-         ORDER BY k.place
-        ON CONFLICT (resource_key) DO UPDATE
-            SET session_id = excluded.session_id, counter = excluded.counter, claimed_at = excluded.claimed_at
-          WHERE NOT EXISTS (SELECT FROM lease_sessions s WHERE s.session_id = h.session_id)
+          LEFT JOIN LATERAL (SELECT h.session_id FROM lease_holds h WHERE h.resource_key = k.resource_key) AS t ON true),
+    added AS (
+        INSERT INTO lease_holds AS h (resource_key, session_id, counter, claimed_at)
+        SELECT n.resource_key, claiming_session, n.counter, now() FROM seen n WHERE n.session_id IS NULL
+        RETURNING h.counter),
+    taken_over AS (
+        UPDATE lease_holds h SET session_id = claiming_session, counter = n.counter, claimed_at = now()
+          FROM seen n WHERE n.is_dead AND h.resource_key = n.resource_key AND h.session_id = n.session_id
         RETURNING h.counter)
-    SELECT coalesce(array_agg(w.counter), '{}') INTO counters FROM won w;
+    SELECT coalesce(array_agg(w.counter), '{}') INTO counters
+      FROM (SELECT a.counter FROM added a UNION ALL SELECT o.counter FROM taken_over o) w;
 END $$;

@@ -47,20 +47,20 @@ impl Decision {
         }
     }
 
-    /// Applies an event; final and parked states lose their plan.
+    /// Applies an event. A state that is left takes its rung and reason with it; one that ends or parks plans nothing.
     pub fn take(&mut self, event: Event) -> Result<(), IllegalTransition> {
         let step = next(self.state, event)?;
         if step.state != self.state {
             self.rung = 0;
             self.state_reason = None;
+            if step.state.is_final() || step.state == State::NeedsReview {
+                self.plan_nothing();
+            }
         }
         self.state = step.state;
         match (self.effect, step.effect) {
             (_, Effect::None) => {}
             (_, effect) => self.effect = effect,
-        }
-        if step.state.is_final() || step.state == State::NeedsReview {
-            self.plan_nothing();
         }
         Ok(())
     }

@@ -29,6 +29,11 @@ pub fn settle(settling: Settling<'_>, mut so_far: Decision) -> Decision {
     if is_stale_reading(settling, so_far.state) {
         return so_far;
     }
+    // The open call's own time limit is no plan.
+    let is_open = settling.intent.open_attempt == Some(settling.attempt.attempt_id);
+    if is_open && (so_far.state.is_final() || so_far.state == State::NeedsReview) {
+        so_far.plan_nothing();
+    }
     match settling.outcome {
         Outcome::Accepted { refund } => evidence(settling, &mut so_far, std::slice::from_ref(refund)),
         Outcome::Found { refunds } => evidence(settling, &mut so_far, refunds),
@@ -98,7 +103,7 @@ fn evidence(settling: Settling<'_>, decision: &mut Decision, refunds: &[PspRefun
     }
     let (before, rung) = (decision.state, decision.rung);
     if !take(decision, Event::Evidence(ours.status)) {
-        return decision.plan_nothing();
+        return;
     }
     if matches!(before, State::Failed | State::Canceled) && before != decision.state {
         let detail = format!("was {before}, the provider shows {} as {}", ours.psp_refund_ref, decision.state);
@@ -202,7 +207,7 @@ fn open(settling: Settling<'_>, decision: &mut Decision, reason: &str) {
     match decision.state {
         state if is_create && (state.is_final() || matches!(state, State::Processing | State::NeedsReview)) => {}
         // A lookup on a person's wish brought nothing: still parked, for the same reason.
-        State::NeedsReview => decision.plan_nothing(),
+        State::NeedsReview => {}
         state => {
             if matches!(state, State::Recorded | State::Unknown) {
                 decision.state_reason = Some(reason.to_owned());
@@ -245,16 +250,14 @@ fn absent(settling: Settling<'_>, decision: &mut Decision) {
                 class: "missing_at_psp",
                 detail: "posted, but the provider does not show it".to_owned(),
             });
-            decision.plan_nothing();
         }
         State::NeedsReview => absent_while_parked(settling, decision),
-        State::Failed | State::Canceled | State::Reversed => decision.plan_nothing(),
+        State::Failed | State::Canceled | State::Reversed => {}
     }
 }
 
 /// A refusal on record and absence by the rule end a parked intent as they end an unknown one; anything less leaves it parked.
 fn absent_while_parked(settling: Settling<'_>, decision: &mut Decision) {
-    decision.plan_nothing();
     let facts = settling.facts;
     if let Some(proof) = facts.absence_proof()
         && let Some((attempt, rejection)) = facts.last_rejection()

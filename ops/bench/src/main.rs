@@ -41,7 +41,7 @@ enum Bench {
 }
 
 fn main() -> Result<(), Failure> {
-    orchestrator::psp::install_tls();
+    orchestrator::psp::install_tls_provider();
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -19,12 +19,13 @@ use orchestrator::store::postgres::leases::PostgresLeases;
 use orchestrator::store::postgres::{PostgresOptions, PostgresStore};
 use orchestrator::store::submit::{NewIntent, NewPayment};
 use orchestrator::work::WorkerOptions;
+use orchestrator::work::wake::Wake;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use testbed::Postgres;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) const PSP: &str = "bench";
@@ -53,7 +54,7 @@ impl Database {
 
 /// A running node.
 pub(crate) struct Node {
-    pub(crate) wake: Arc<Notify>,
+    pub(crate) wake: Wake,
     pub(crate) url: String,
     stop: oneshot::Sender<()>,
     running: JoinHandle<std::io::Result<()>>,

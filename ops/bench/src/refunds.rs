@@ -145,7 +145,7 @@ async fn submit_all(store: Arc<dyn Store>, node: &Node, intents: Vec<NewIntent>)
     let mut submits = 0;
     for part in intents.chunks(500) {
         let _results = store.submit(part).await?;
-        node.wake.notify_one();
+        node.wake.nudge();
         submits += 1;
     }
     Ok(submits)

@@ -46,7 +46,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let before_kib = cpu::memory_kib(own, "VmRSS");
     for part in intents.chunks(500) {
         let _results = database.store.submit(part).await?;
-        node.wake.notify_one();
+        node.wake.nudge();
     }
     drop(intents);
     let mut most_in_flight = 0;

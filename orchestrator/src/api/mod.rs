@@ -25,6 +25,7 @@ pub mod views;
 use crate::clock::Clock;
 use crate::psp::Provider;
 use crate::store::Store;
+use crate::work::wake::Wake;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
@@ -34,7 +35,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use submit_queue::SubmitQueue;
-use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// A refund is a few hundred bytes.
@@ -70,7 +70,7 @@ pub struct ApiState {
     pub submit_queue: SubmitQueue,
     pub payment_facts: Arc<PaymentFactsCache>,
     /// Nudges the worker: something new is due.
-    pub wake: Arc<Notify>,
+    pub wake: Wake,
     pub request_timeout: Duration,
 }
 

@@ -86,6 +86,6 @@ pub async fn resume(
         let detail = format!("creates of PSP {psp} are not paused: there is nothing to resume");
         return Err(Problem::new(StatusCode::CONFLICT, "psp_not_paused", "The PSP is not paused", detail));
     }
-    state.wake.notify_one();
+    state.wake.nudge();
     one(&state, &psp).await
 }

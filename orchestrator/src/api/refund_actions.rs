@@ -137,7 +137,7 @@ async fn append(
     let row = NewInboxRow { intent_id: id.clone(), source_id: source_id.clone(), message };
     match state.store.append_inbox(&[row]).await?.into_iter().next() {
         Some(InboxResult::Stored { .. } | InboxResult::Duplicate) => {
-            state.wake.notify_one();
+            state.wake.nudge();
             Ok(source_id)
         }
         Some(InboxResult::UnknownIntent) => Err(Problem::refund_unknown(id.as_str())),

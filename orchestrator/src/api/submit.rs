@@ -64,7 +64,7 @@ pub async fn submit(
         SubmitFailure::Refused => Problem::internal(),
     })?;
     if matches!(result, SubmitResult::Created(_)) {
-        state.wake.notify_one();
+        state.wake.nudge();
     }
     answer(&wanted, result)
 }

@@ -10,6 +10,7 @@
 use super::parameters::LeaseParameters;
 use super::renewal::{Answer, Next, Renewals};
 use super::session::{Session, Surroundings};
+use super::upkeep;
 use super::{LeaseError, Leases, Renewal};
 use crate::clock::{Boottime, Clock};
 use crate::metrics::Metrics;
@@ -20,12 +21,6 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-
-/// Strays are looked for this often; sooner after a request that was not answered.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
-
-/// Holds past their maximum are looked for this often.
-const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 
 /// The pause before another session is opened doubles from the first to the last of these, less up to half by chance.
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
@@ -186,8 +181,8 @@ impl SessionKeeper {
                 let reason = tokio::select! {
                     biased;
                     reason = self.renew(&session, renewals, granted) => reason,
-                    never = expire_holds(&session) => match never {},
-                    never = sweep(&session) => match never {},
+                    never = upkeep::expire_holds(&session) => match never {},
+                    never = upkeep::sweep(&session) => match never {},
                     never = self.poll_live_sessions() => match never {},
                 };
                 session.lose();
@@ -288,35 +283,5 @@ impl SessionKeeper {
 
     fn now(&self) -> Boottime {
         self.around.clock.boottime()
-    }
-}
-
-async fn expire_holds(session: &Session) -> Infallible {
-    loop {
-        tokio::time::sleep(EXPIRE_EVERY).await;
-        match session.expire_holds().await {
-            Ok(0) => {}
-            Ok(count) => {
-                tracing::warn!(session = %session.id(), count, "holds outlived the hold maximum and were given back")
-            }
-            Err(error) => tracing::warn!(session = %session.id(), %error, "expired holds could not be given back yet"),
-        }
-    }
-}
-
-async fn sweep(session: &Session) -> Infallible {
-    let pause = session.parameters().request_timeout;
-    loop {
-        tokio::select! {
-            biased;
-            // What went unanswered may still take effect: look a little later.
-            () = session.sweep_wanted() => tokio::time::sleep(pause).await,
-            () = tokio::time::sleep(SWEEP_EVERY) => {}
-        }
-        match session.sweep().await {
-            Ok(0) => {}
-            Ok(count) => tracing::info!(session = %session.id(), count, "strays of unanswered claims were given back"),
-            Err(error) => tracing::warn!(session = %session.id(), %error, "strays could not be looked for"),
-        }
     }
 }

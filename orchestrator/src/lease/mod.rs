@@ -15,6 +15,7 @@ pub mod parameters;
 pub mod register;
 pub mod renewal;
 pub mod session;
+mod upkeep;
 
 pub use hold::HeldLease;
 pub use keeper::SessionKeeper;

@@ -20,13 +20,14 @@ use crate::lease::{LeaseParameters, Leases, SessionKeeper};
 use crate::randomness::Randomness;
 use crate::store::Store;
 use crate::work::conditions::Conditions;
+use crate::work::wake::Wake;
 use crate::work::{PspLink, Worker, WorkerOptions, WorkerParts};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// How long the last writes and the session's end may take after the drain limit.
@@ -79,7 +80,7 @@ impl Node {
     pub fn new(parts: NodeParts) -> Self {
         let (submit_queue, submit_loop) = submit_queue(parts.store.clone());
         let metrics = parts.telemetry.metrics();
-        let wake = Arc::new(Notify::new());
+        let wake = Wake::default();
         let keeper = Arc::new(SessionKeeper::new(
             parts.leases,
             parts.clock.clone(),

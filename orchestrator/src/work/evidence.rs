@@ -29,7 +29,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Evidence>
         append(&shared, &rows).await;
         write::let_go(&shared, holds).await;
         // Whoever holds these intents next should not wait for the poll.
-        shared.wake.notify_waiters();
+        shared.wake.nudge();
     }
 }
 

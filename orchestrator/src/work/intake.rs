@@ -41,6 +41,7 @@ struct Memory {
 
 pub(super) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
     let mut memory = Memory::default();
+    let mut wake = shared.wake.listen();
     let mut backoff = Duration::from_millis(100);
     while !shared.conditions.is_stopping() {
         let Some(session) = shared.keeper.current() else {
@@ -52,7 +53,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
             () = shared.conditions.stopping() => return,
             slots = link.slots.take(shared.options.batch, shared.options.linger) => slots,
         };
-        let woken = shared.wake.notified();
+        wake.look();
         match round(&shared, &link, &session, slots, &mut memory).await {
             Ok(Round::MoreWaits) => backoff = Duration::from_millis(100),
             Ok(Round::NothingMore) => {
@@ -60,7 +61,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
                 tokio::select! {
                     biased;
                     () = shared.conditions.stopping() => return,
-                    () = woken => {}
+                    () = wake.nudged() => {}
                     () = tokio::time::sleep(shared.options.poll) => {}
                 }
             }

@@ -24,6 +24,7 @@ mod intake;
 mod poison;
 mod release;
 mod slots;
+pub mod wake;
 mod write;
 
 use crate::clock::Clock;
@@ -39,8 +40,9 @@ use poison::Poison;
 use slots::{Rate, Slots};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use wake::Wake;
 
 /// A provider as the worker drives it.
 #[derive(Debug, Clone)]
@@ -88,7 +90,7 @@ pub struct WorkerParts {
     pub randomness: Arc<Randomness>,
     pub metrics: Metrics,
     /// Nudged after a submit, a cancel or a replay.
-    pub wake: Arc<Notify>,
+    pub wake: Wake,
     pub options: WorkerOptions,
 }
 
@@ -111,7 +113,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     randomness: Arc<Randomness>,
     metrics: Metrics,
-    wake: Arc<Notify>,
+    wake: Wake,
     options: WorkerOptions,
     conditions: Arc<Conditions>,
     poison: Poison,

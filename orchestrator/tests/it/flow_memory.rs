@@ -17,12 +17,13 @@ use orchestrator::store::Store;
 use orchestrator::store::memory::MemoryStore;
 use orchestrator::store::read::Story;
 use orchestrator::store::submit::{NewIntent, NewPayment};
+use orchestrator::work::wake::Wake;
 use orchestrator::work::{PspLink, Worker, WorkerOptions, WorkerParts};
 use rand::SeedableRng;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// One scripted answer: after how long, and what.
 #[derive(Debug, Clone)]
@@ -132,7 +133,7 @@ async fn check(creates: Vec<Answer>, lookups: Vec<Answer>, expected: Expected) -
     let provider = Arc::new(Scripted::default());
     provider.creates.lock().unwrap().extend(creates);
     provider.lookups.lock().unwrap().extend(lookups);
-    let wake = Arc::new(Notify::new());
+    let wake = Wake::default();
     let keeper = Arc::new(SessionKeeper::new(
         Arc::new(MemoryLeases::new(clock.clone())),
         clock.clone(),

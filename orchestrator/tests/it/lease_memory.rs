@@ -1,6 +1,6 @@
 //! Leases in memory keep what the conformance suite says.
 
-use crate::lease_suite::{SHORT, Service, lease_suite};
+use crate::lease_suite::{MOST_OF_LONG, SHORT, Service, lease_suite};
 use async_trait::async_trait;
 use chrono::DateTime;
 use jobs::ids::SessionId;
@@ -21,6 +21,10 @@ impl Service for MemoryService {
 
     async fn outlive(&self, _session: SessionId) {
         self.clock.advance(SHORT);
+    }
+
+    async fn pass_most_of_long(&self, _session: SessionId) {
+        self.clock.advance(MOST_OF_LONG);
     }
 
     async fn raise_epoch(&self) -> i64 {

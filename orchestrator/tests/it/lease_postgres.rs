@@ -1,6 +1,7 @@
 //! Leases in PostgreSQL keep what the conformance suite says, and what only a server has: crashes, restarts, timelines.
 
-use crate::lease_suite::{LONG, Service, keys, lease_suite, new_session, open, win};
+use crate::lease_suite::{LONG, MOST_OF_LONG, Service, keys, lease_suite, new_session, open, win};
+use crate::postgres_database::{database, server};
 use async_trait::async_trait;
 use jobs::ids::SessionId;
 use orchestrator::lease::{LeaseError, Leases, Renewal};
@@ -10,8 +11,7 @@ use orchestrator::store::postgres::leases::PostgresLeases;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
-use testbed::{Postgres, shared_postgres};
-use tokio::sync::OnceCell;
+use testbed::Postgres;
 
 /// Longer than a busy machine needs for anything awaited here.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -27,16 +27,7 @@ async fn connect(server: &Postgres, database: &str) -> PostgresLeases {
 }
 
 async fn new_service() -> PostgresService {
-    static TEMPLATE: OnceCell<String> = OnceCell::const_new();
-    let server = shared_postgres();
-    let template = TEMPLATE
-        .get_or_init(|| async {
-            let template = server.create_database().unwrap();
-            migrate(&SecretString::from(server.url(&template))).await.unwrap();
-            template
-        })
-        .await;
-    let database = server.clone_database(template).unwrap();
+    let (server, database) = (server(), database());
     let leases = Arc::new(connect(server, &database).await);
     PostgresService { server, database, leases }
 }
@@ -60,6 +51,13 @@ impl Service for PostgresService {
             }
         };
         tokio::time::timeout(DEADLINE, gone).await.unwrap();
+    }
+
+    async fn pass_most_of_long(&self, session: SessionId) {
+        let (most, id) = (MOST_OF_LONG.as_secs(), session.0);
+        self.psql(&format!(
+            "UPDATE lease_sessions SET expires_at = expires_at - interval '{most} seconds' WHERE session_id = '{id}'"
+        ));
     }
 
     async fn raise_epoch(&self) -> i64 {

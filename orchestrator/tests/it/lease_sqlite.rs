@@ -1,6 +1,6 @@
 //! Leases in a SQLite file keep what the conformance suite says, and what only one host has: boots, and the file's own identity.
 
-use crate::lease_suite::{LONG, SHORT, Service, claim, lease_suite, open, win};
+use crate::lease_suite::{LONG, MOST_OF_LONG, SHORT, Service, claim, lease_suite, open, win};
 use crate::store_sqlite::{open_temporary, sqlite3};
 use async_trait::async_trait;
 use chrono::DateTime;
@@ -40,6 +40,10 @@ impl Service for SqliteService {
 
     async fn outlive(&self, _session: SessionId) {
         self.clock.advance(SHORT);
+    }
+
+    async fn pass_most_of_long(&self, _session: SessionId) {
+        self.clock.advance(MOST_OF_LONG);
     }
 
     async fn raise_epoch(&self) -> i64 {

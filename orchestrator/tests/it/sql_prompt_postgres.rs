@@ -74,12 +74,14 @@ fn a_state_changes_only_under_the_token_of_its_holder() {
         ("null version", "UPDATE refund_intents SET version = NULL WHERE intent_id = 'r-2'", "no token"),
         (
             "null token",
-            "UPDATE refund_intents SET version = 3, stamp_version = 3, stamp_epoch = NULL, stamp_counter = NULL WHERE intent_id = 'r-2'",
+            "UPDATE refund_intents SET version = 3, stamp_version = 3, stamp_epoch = NULL, stamp_counter = NULL,
+                fence_epoch = NULL, fence_counter = NULL WHERE intent_id = 'r-2'",
             "stale token",
         ),
         (
             "null counter",
-            "UPDATE refund_intents SET version = 3, stamp_version = 3, stamp_counter = NULL WHERE intent_id = 'r-2'",
+            "UPDATE refund_intents SET version = 3, stamp_version = 3, stamp_counter = NULL,
+                fence_counter = NULL WHERE intent_id = 'r-2'",
             "stale token",
         ),
         (
@@ -109,7 +111,7 @@ fn a_state_changes_only_under_the_token_of_its_holder() {
             "the fence is the token that was accepted",
         ),
         ("version jump", "UPDATE refund_intents SET version = 9, stamp_version = 9 WHERE intent_id = 'r-2'", "raises the version by one"),
-        ("many rows", "UPDATE refund_intents SET state = 'failed'", "raises the version by one"),
+        ("many rows", "UPDATE refund_intents SET state = 'failed'", "stale token"),
         ("deleted", "DELETE FROM refund_intents WHERE intent_id = 'r-1'", "rows are never deleted"),
     ]);
     check(&cases);
@@ -201,7 +203,7 @@ fn evidence_is_neither_rewritten_nor_removed_nor_invented() {
         (
             "an outcome of no attempt",
             "INSERT INTO refund_outcomes VALUES (gen_random_uuid(), 'absent', '{}', 1, false, now())",
-            "refund_outcomes_attempt",
+            "is no recorded attempt",
         ),
         ("a message made read", "DELETE FROM intent_inbox_unread", "is not read by the change its intent has just made"),
         ("all messages made read", "TRUNCATE intent_inbox_unread", "a twin goes when its message is read"),

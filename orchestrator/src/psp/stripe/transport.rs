@@ -2,6 +2,9 @@
 //!
 //! A failure says whether bytes of the request may have left. Only a connection that never came to be proves that none did; the
 //! client below repeats a request by itself in one case only, when a kept connection was closed before any byte was written.
+//!
+//! An open call costs some 27 KiB resident on its first connection: 8 KiB each for hyper's read and write buffers and 9 KiB for its
+//! connecting future, none of which reqwest lets us set; our own future is 1.1 KiB.
 
 use super::answer;
 use super::config::{StripeConfig, StripeConfigError};
@@ -83,7 +86,8 @@ impl Transport {
             .user_agent(concat!("orchestrator/", env!("CARGO_PKG_VERSION")))
             .http1_only()
             .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
+            // With none allowed the client does not even keep a copy to send again.
+            .retry(reqwest::retry::never().max_retries_per_request(0))
             .no_proxy()
             .referer(false)
             .tcp_nodelay(true)

@@ -152,8 +152,9 @@ async fn count_payments(connection: &mut PgConnection, winners: &[Winner<'_>]) -
         if from != to {
             let delta = moves.entry(&winner.payment_id).or_default();
             let weigh = |side: CountsAs| i64::from(to == side) - i64::from(from == side);
-            delta.0 += winner.amount_minor * weigh(CountsAs::Reserved);
-            delta.1 += winner.amount_minor * weigh(CountsAs::Refunded);
+            let amount = winner.amount_minor;
+            delta.0 = delta.0.saturating_add(amount.saturating_mul(weigh(CountsAs::Reserved)));
+            delta.1 = delta.1.saturating_add(amount.saturating_mul(weigh(CountsAs::Refunded)));
         }
     }
     if moves.is_empty() {

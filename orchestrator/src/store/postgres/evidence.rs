@@ -19,9 +19,13 @@ const ATTEMPTS_ADD: &str = "
                 $8::text[]) AS a(attempt_id, intent_id, kind, started_at, deadline, key_expires_at, absent_until, grounds)
     JOIN refund_intents i ON i.intent_id = a.intent_id";
 
+/// An attempt of another intent comes out as NULL, which the table refuses.
 const OUTCOMES_ADD: &str = "
     INSERT INTO refund_outcomes (attempt_id, outcome, detail, duration_ms, late)
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::bigint[], $5::boolean[])
+    SELECT a.attempt_id, o.outcome, o.detail, o.duration_ms, o.late
+    FROM unnest($1::uuid[], $2::text[], $3::jsonb[], $4::bigint[], $5::boolean[], $6::text[])
+         AS o(attempt_id, outcome, detail, duration_ms, late, intent_id)
+    LEFT JOIN refund_attempts a ON a.attempt_id = o.attempt_id AND a.intent_id = o.intent_id
     ON CONFLICT (attempt_id) DO NOTHING";
 
 const TRANSFERS_ADD: &str = "
@@ -107,7 +111,10 @@ async fn add_attempts(connection: &mut PgConnection, winners: &[Winner<'_>]) -> 
 }
 
 async fn add_outcomes(connection: &mut PgConnection, winners: &[Winner<'_>]) -> Result<(), Failure> {
-    let outcomes: Vec<&NewOutcome> = winners.iter().flat_map(|w| &w.change.outcomes).collect();
+    let (intents, outcomes): (Vec<&str>, Vec<&NewOutcome>) = winners
+        .iter()
+        .flat_map(|w| w.change.outcomes.iter().map(|outcome| (w.change.intent_id.as_str(), outcome)))
+        .unzip();
     if outcomes.is_empty() {
         return Ok(());
     }
@@ -117,6 +124,7 @@ async fn add_outcomes(connection: &mut PgConnection, winners: &[Winner<'_>]) -> 
         .bind(outcomes.iter().map(|o| Json(&o.outcome)).collect::<Vec<_>>())
         .bind(outcomes.iter().map(|o| o.duration_ms).collect::<Vec<_>>())
         .bind(outcomes.iter().map(|o| o.late).collect::<Vec<_>>())
+        .bind(&intents)
         .execute(connection)
         .await?;
     Ok(())

@@ -10,17 +10,18 @@ use sqlx::{Row, query};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Sorted by source id, so that two appends of the same messages wait for each other in one order.
+/// In the order given, which is the order they are read in. Two appends of the same messages in different order may block each other;
+/// the one that the server undoes is run again.
 const INBOX_ADD: &str = "
     INSERT INTO intent_inbox (intent_id, source_id, message)
     SELECT n.intent_id, n.source_id, n.message
     FROM unnest($1::text[], $2::text[], $3::jsonb[]) AS n(intent_id, source_id, message)
     JOIN refund_intents i ON i.intent_id = n.intent_id
     ON CONFLICT (source_id) DO NOTHING
-    RETURNING source_id, inbox_id";
+    RETURNING source_id, intent_id, inbox_id";
 
-const SOURCES_KNOWN: &str = "
-    SELECT n.source_id FROM unnest($1::text[]) AS l(source_id) JOIN intent_inbox n ON n.source_id = l.source_id";
+const INTENTS_KNOWN: &str = "
+    SELECT i.intent_id FROM unnest($1::text[]) AS l(intent_id) JOIN refund_intents i ON i.intent_id = l.intent_id";
 
 pub(super) async fn append(calls: &Calls, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, StoreError> {
     if rows.is_empty() {
@@ -36,32 +37,31 @@ pub(super) async fn append(calls: &Calls, rows: &[NewInboxRow]) -> Result<Vec<In
 }
 
 async fn append_once(connection: &mut PgConnection, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, Failure> {
-    let mut first_of_source: BTreeMap<&str, &NewInboxRow> = BTreeMap::new();
-    for row in rows {
-        first_of_source.entry(row.source_id.as_str()).or_insert(row);
-    }
-    let each = || first_of_source.values();
     let added = query(INBOX_ADD)
-        .bind(each().map(|row| row.intent_id.as_str()).collect::<Vec<_>>())
-        .bind(each().map(|row| row.source_id.as_str()).collect::<Vec<_>>())
-        .bind(each().map(|row| Json(&row.message)).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.intent_id.as_str()).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| row.source_id.as_str()).collect::<Vec<_>>())
+        .bind(rows.iter().map(|row| Json(&row.message)).collect::<Vec<_>>())
         .fetch_all(&mut *connection)
         .await?;
-    let mut ids: BTreeMap<String, i64> = BTreeMap::new();
+    let mut ids: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for row in &added {
-        ids.insert(row.try_get(0)?, row.try_get(1)?);
+        ids.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);
     }
-    let known = if ids.len() == rows.len() { BTreeSet::new() } else { known_sources(connection, rows).await? };
-    let mut one = |row: &NewInboxRow| match ids.remove(&row.source_id) {
-        Some(inbox_id) => InboxResult::Stored { inbox_id },
-        None if known.contains(&row.source_id) => InboxResult::Duplicate,
-        None => InboxResult::UnknownIntent,
-    };
-    Ok(rows.iter().map(&mut one).collect())
+    let known = if ids.len() == rows.len() { BTreeSet::new() } else { known_intents(connection, rows).await? };
+    let mut results = Vec::with_capacity(rows.len());
+    for row in rows {
+        // Removed, so that the same message a second time in the batch is a duplicate.
+        results.push(match ids.remove(&(row.source_id.as_str(), row.intent_id.as_str())) {
+            Some(inbox_id) => InboxResult::Stored { inbox_id },
+            None if known.contains(row.intent_id.as_str()) => InboxResult::Duplicate,
+            None => InboxResult::UnknownIntent,
+        });
+    }
+    Ok(results)
 }
 
-async fn known_sources(connection: &mut PgConnection, rows: &[NewInboxRow]) -> Result<BTreeSet<String>, Failure> {
-    let sources = rows.iter().map(|row| row.source_id.as_str()).collect::<Vec<_>>();
-    let rows = query(SOURCES_KNOWN).bind(sources).fetch_all(connection).await?;
+async fn known_intents(connection: &mut PgConnection, rows: &[NewInboxRow]) -> Result<BTreeSet<String>, Failure> {
+    let intents = rows.iter().map(|row| row.intent_id.as_str()).collect::<Vec<_>>();
+    let rows = query(INTENTS_KNOWN).bind(intents).fetch_all(connection).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -71,7 +71,8 @@ impl PostgresLeases {
 
     /// With a pool of its own, so that renewals do not queue behind bulk writes. A few connections are enough: claims queue anyway.
     pub async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
-        let pool = options.connect().await?;
+        // Each statement has one good plan, whatever the number of keys; making it anew costs more than a small claim.
+        let pool = options.connect(&[("plan_cache_mode", "force_generic_plan")]).await?;
         Ok(Self::new(pool, options.call_timeout))
     }
 

@@ -7,8 +7,8 @@
 //! Across a crash: a transaction is there or not. A write whose answer was lost is [`StoreError::Unavailable`] and never repeated here.
 //!
 //! The session settings keep plans by key. Plans are cached for as long as a connection lives, also those made while a table was
-//! empty; with scans, hash and merge joins switched off such a plan is still good when the table has grown. Nothing sent here wants
-//! a scan except sums over everything, which have no index to prefer either.
+//! empty; with scans, hash and merge joins switched off such a plan is still good when the table has grown. Bitmap scans are off
+//! because they do not mark dead index entries, and what is due leaves many of those. Sums over everything scan all the same.
 //!
 //! Left out: choosing among several servers (the address does), and roles (see `migrate`).
 
@@ -69,13 +69,13 @@ impl PostgresOptions {
         }
     }
 
-    /// A pool whose connections are tested by their users.
-    async fn connect(&self) -> Result<PgPool, StoreError> {
+    /// A pool whose connections are tested by their users, with server settings of its own.
+    async fn connect(&self, settings: &[(&str, &str)]) -> Result<PgPool, StoreError> {
         PgPoolOptions::new()
             .max_connections(self.max_connections)
             .acquire_timeout(self.call_timeout)
             .test_before_acquire(false)
-            .connect_with(self.connect_options()?)
+            .connect_with(self.connect_options()?.options(settings.iter().copied()))
             .await
             .map_err(failure::to_store_error)
     }
@@ -90,6 +90,7 @@ impl PostgresOptions {
             ("idle_in_transaction_session_timeout", milliseconds(self.call_timeout)),
             ("jit", "off".to_owned()),
             ("enable_seqscan", "off".to_owned()),
+            ("enable_bitmapscan", "off".to_owned()),
             ("enable_hashjoin", "off".to_owned()),
             ("enable_mergejoin", "off".to_owned()),
             ("enable_material", "off".to_owned()),
@@ -106,7 +107,7 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the pool and one connection, so that a wrong address shows at once.
     pub async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
-        let pool = options.connect().await?;
+        let pool = options.connect(&[]).await?;
         Ok(Self { calls: Calls::new(pool, options.call_timeout, options.max_connections) })
     }
 
@@ -120,7 +121,7 @@ fn check_count(what: &'static str, count: usize) -> Result<(), StoreError> {
     if count > BATCH_MAX { Err(StoreError::TooMany { what, count, max: BATCH_MAX }) } else { Ok(()) }
 }
 
-/// A limit as SQL takes it; more than a batch is never returned.
+/// A limit, already checked, as SQL takes it.
 fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit.min(BATCH_MAX)).unwrap_or(i64::MAX)
 }
@@ -142,6 +143,7 @@ impl Store for PostgresStore {
     }
 
     async fn due(&self, query: &DueQuery) -> Result<Vec<IntentId>, StoreError> {
+        check_count("due intents", query.limit)?;
         due::due(&self.calls, query).await
     }
 
@@ -182,6 +184,7 @@ impl Store for PostgresStore {
     }
 
     async fn find(&self, any_id: &str, limit: usize) -> Result<Vec<IntentId>, StoreError> {
+        check_count("found intents", limit)?;
         find::find(&self.calls, any_id, limit).await
     }
 
@@ -190,6 +193,7 @@ impl Store for PostgresStore {
     }
 
     async fn list(&self, filter: &IntentFilter, cursor: Option<&str>, limit: usize) -> Result<IntentPage, StoreError> {
+        check_count("rows of a page", limit)?;
         list::list(&self.calls, filter, cursor, limit).await
     }
 

@@ -72,7 +72,9 @@ async fn submit_once(connection: &mut PgConnection, intents: &[NewIntent]) -> Re
     let payments = lock_payments(connection, intents).await?;
     let mut known = BTreeMap::new();
     let mut decisions = decide(intents, &payments, &known);
-    let all_fit = decisions.iter().all(|decision| !matches!(decision, Decision::Refuse(_)));
+    // A row that the table will refuse is refused even where it repeats a known one, so known ones must be told apart first.
+    let all_fit =
+        intents.iter().all(is_well_formed) && decisions.iter().all(|decision| !matches!(decision, Decision::Refuse(_)));
     if !all_fit {
         known = read_intents(connection, intents.iter().map(|new| new.intent_id.as_str()).collect()).await?;
         decisions = decide(intents, &payments, &known);
@@ -102,6 +104,11 @@ async fn submit_once(connection: &mut PgConnection, intents: &[NewIntent]) -> Re
         known.extend(read_intents(connection, unseen).await?);
     }
     answer(intents, decisions, &created, &known)
+}
+
+/// What the constraints of the table say.
+fn is_well_formed(new: &NewIntent) -> bool {
+    new.amount.minor > 0 && (1..=45).contains(&new.idempotency_key.chars().count())
 }
 
 async fn lock_payments(
@@ -153,7 +160,8 @@ fn decide(
         if new.amount.minor > *left {
             return Decision::Refuse(SubmitResult::ExceedsRefundable { refundable_minor: *left });
         }
-        *left -= new.amount.minor;
+        // An amount below zero gets as far as the constraint that refuses it.
+        *left = left.saturating_sub(new.amount.minor);
         inserted.insert(new.intent_id.clone());
         Decision::Insert
     };
@@ -232,7 +240,8 @@ fn placeholder(new: &NewIntent, row: &PgRow) -> Result<Intent, Failure> {
 async fn reserve(connection: &mut PgConnection, created: impl Iterator<Item = &NewIntent>) -> Result<(), Failure> {
     let mut amounts: BTreeMap<&str, i64> = BTreeMap::new();
     for new in created {
-        *amounts.entry(new.payment_id.as_str()).or_default() += new.amount.minor;
+        let amount = amounts.entry(new.payment_id.as_str()).or_default();
+        *amount = amount.saturating_add(new.amount.minor);
     }
     if amounts.is_empty() {
         return Ok(());

@@ -26,7 +26,7 @@ const INTENTS_DUE_SELECT: &str = "
             WHERE psp = ?1 AND psp_account = ?2 AND machine_version = ?3 AND next_action = 'create' AND next_action_at <= ?4 AND ?5
             ORDER BY next_action_at, intent_id LIMIT ?7)
         UNION
-        SELECT intent_id, next_action_at FROM refund_intents
+        SELECT intent_id, next_action_at FROM refund_intents INDEXED BY refund_intents_open
         WHERE ?6 IS NOT NULL AND holder_session IS NOT NULL AND holder_session NOT IN (SELECT value FROM json_each(?6))
           AND psp = ?1 AND psp_account = ?2 AND machine_version = ?3
         UNION

@@ -19,6 +19,9 @@ use uuid::Uuid;
 /// A TTL that no sentence outlives.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
+/// Most of it.
+pub(crate) const MOST_OF_LONG: Duration = Duration::from_secs(540);
+
 /// A TTL that a sentence waits for.
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
 
@@ -29,6 +32,9 @@ pub(crate) trait Service: Send + Sync {
 
     /// Returns when a session that was opened with [`SHORT`] and not renewed is over.
     async fn outlive(&self, session: SessionId);
+
+    /// Brings a session that was opened or renewed with [`LONG`] to within a minute of its end.
+    async fn pass_most_of_long(&self, session: SessionId);
 
     /// Registers a new generation and returns its epoch.
     async fn raise_epoch(&self) -> i64;
