@@ -70,9 +70,9 @@ impl Default for WorkerOptions {
     fn default() -> Self {
         Self {
             batch: 500,
-            poll: Duration::from_millis(500),
+            poll: Duration::from_millis(250),
             linger: Duration::from_millis(5),
-            drain: Duration::from_secs(70),
+            drain: Duration::from_secs(75),
         }
     }
 }
