@@ -5,6 +5,7 @@ mod api;
 mod cli;
 mod config;
 mod flow_memory;
+mod flow_unreadable;
 mod lease_keeper;
 mod lease_memory;
 mod lease_postgres;
