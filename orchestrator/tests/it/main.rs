@@ -4,6 +4,14 @@
 mod api;
 mod cli;
 mod config;
+mod faults_cases;
+mod faults_resend;
+mod faults_shutdown;
+mod faults_site;
+mod faults_steps;
+mod faults_steps_postgres;
+mod faults_steps_sqlite;
+mod faults_storms;
 mod flow_memory;
 mod flow_unreadable;
 mod lease_keeper;

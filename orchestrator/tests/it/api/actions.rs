@@ -66,8 +66,9 @@ async fn a_wish_sent_twice_with_one_key_is_one_wish() {
 /// Cancels while a holder reads the inbox as soon as it is woken.
 async fn cancel_read_by(server: &Server, id: &str, state: State, refused_because: Option<&str>) -> super::Reply {
     let path = format!("/v1/refunds/{id}/cancel");
+    let mut woken = server.wake.listen();
     let holder = async {
-        server.wake.notified().await;
+        woken.nudged().await;
         Holder::new(&*server.store).read_inbox(id, state, refused_because).await;
     };
     let (reply, ()) = tokio::join!(server.post(&path, json!({ "reason": "customer changed her mind" })), holder);
@@ -79,8 +80,6 @@ async fn cancel_answers_200_when_the_holder_agrees_and_409_with_its_reason_when_
     let server = Server::start().await;
     for id in ["r-1", "r-2"] {
         server.refund_in(id, State::Recorded).await;
-        // The permit left by the submit.
-        server.wake.notified().await;
     }
     let canceled = cancel_read_by(&server, "r-1", State::Canceled, None).await;
     assert_eq!((canceled.status, canceled.text("state")), (200, "canceled"), "{canceled:?}");

@@ -17,12 +17,12 @@ use orchestrator::store::change::{
     Change, FenceGuard, InboxApplied, NewAttempt, NewOutcome, TransferKind, WriteResult,
 };
 use orchestrator::store::memory::MemoryStore;
+use orchestrator::work::wake::Wake;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -55,7 +55,7 @@ pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) readiness: Arc<Readiness>,
-    pub(crate) wake: Arc<Notify>,
+    pub(crate) wake: Wake,
     http: reqwest::Client,
     _running: JoinSet<()>,
 }
@@ -93,7 +93,7 @@ impl Server {
             capabilities: Capabilities::stripe(),
         };
         let (submit_queue, submit_loop) = submit_queue(store.clone());
-        let (readiness, wake) = (Arc::new(Readiness::default()), Arc::new(Notify::new()));
+        let (readiness, wake) = (Arc::new(Readiness::default()), Wake::default());
         let (reasons, telemetry) = (readiness.clone(), Telemetry::new());
         telemetry.metrics().fence_rejected("intent", 1);
         let state = ApiState {

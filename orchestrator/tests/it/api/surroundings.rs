@@ -77,6 +77,9 @@ impl Store for Away {
     async fn due(&self, _: &DueQuery) -> Result<Vec<IntentId>, StoreError> {
         away()
     }
+    async fn unread_among(&self, _: &[IntentId]) -> Result<Vec<IntentId>, StoreError> {
+        away()
+    }
     async fn load(&self, _: &[IntentId]) -> Result<Loaded, StoreError> {
         away()
     }
