@@ -14,6 +14,8 @@ pub enum IdentifierError {
     Empty { what: &'static str },
     #[error("{what} has {length} characters: send at most {IDENTIFIER_LENGTH_MAX}")]
     TooLong { what: &'static str, length: usize },
+    #[error("{what} is only dots, which paths take for folders: use a letter or digit too")]
+    OnlyDots { what: &'static str },
     #[error("{what} holds {found:?}: use letters, digits and . _ : - only")]
     Character { what: &'static str, found: char },
 }
@@ -25,6 +27,9 @@ pub fn check_identifier(what: &'static str, text: &str) -> Result<(), Identifier
     }
     if text.len() > IDENTIFIER_LENGTH_MAX {
         return Err(IdentifierError::TooLong { what, length: text.chars().count() });
+    }
+    if text.chars().all(|c| c == '.') {
+        return Err(IdentifierError::OnlyDots { what });
     }
     match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-'))) {
         Some(found) => Err(IdentifierError::Character { what, found }),
@@ -146,7 +151,7 @@ mod tests {
 
     #[test]
     fn identifiers_that_do_not_survive_a_url_are_refused() {
-        for text in ["", " ", "a b", "a/b", "é", "a\n", "'; drop table", &"x".repeat(129)] {
+        for text in ["", " ", "a b", "a/b", "é", "a\n", "'; drop table", ".", "..", &"x".repeat(129)] {
             assert!(IntentId::new(text).is_err(), "{text:?}");
         }
         for text in ["r-1", "ORDER:2026.12_01", &"x".repeat(128)] {

@@ -351,13 +351,31 @@ END $$;
 CREATE TRIGGER intent_inbox_twins AFTER INSERT ON intent_inbox
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_unread_twins();
 
+-- A message is unread once: a twin that came back would have it applied again.
+CREATE FUNCTION check_twins() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE wrong bigint;
+BEGIN
+    SELECT n.inbox_id INTO wrong FROM added n
+      LEFT JOIN LATERAL (SELECT m.intent_id FROM intent_inbox m WHERE m.inbox_id = n.inbox_id OFFSET 0) m ON true
+      LEFT JOIN LATERAL (SELECT d.version FROM intent_inbox_readings d WHERE d.inbox_id = n.inbox_id OFFSET 0) d ON true
+     WHERE m.intent_id IS DISTINCT FROM n.intent_id OR d.version IS NOT NULL LIMIT 1;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'intent_inbox_unread: row % is not the twin of a message that waits', wrong
+            USING ERRCODE = 'RF001', CONSTRAINT = 'intent_inbox_unread_twin';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER intent_inbox_unread_twin AFTER INSERT ON intent_inbox_unread
+    REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION check_twins();
+
 CREATE FUNCTION check_twins_read() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE wrong bigint;
 BEGIN
     SELECT r.inbox_id INTO wrong FROM removed r
       LEFT JOIN LATERAL (SELECT d.version FROM intent_inbox_readings d WHERE d.inbox_id = r.inbox_id OFFSET 0) d ON true
-      LEFT JOIN LATERAL (SELECT i.version FROM refund_intents i WHERE i.intent_id = r.intent_id OFFSET 0) i ON true
-     WHERE d.version IS NULL OR d.version IS DISTINCT FROM i.version LIMIT 1;
+      LEFT JOIN LATERAL (SELECT i.version, i.xmin = pg_current_xact_id()::xid AS changed_here
+                           FROM refund_intents i WHERE i.intent_id = r.intent_id OFFSET 0) i ON true
+     WHERE d.version IS NULL OR d.version IS DISTINCT FROM i.version OR i.changed_here IS NOT TRUE LIMIT 1;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'intent_inbox_unread: row % is not read by the change its intent has just made', wrong
             USING ERRCODE = 'RF001', CONSTRAINT = 'intent_inbox_unread_read';

@@ -246,6 +246,18 @@ CREATE TRIGGER refund_attempts_fence AFTER INSERT ON refund_attempts FOR EACH RO
         AND (NEW.request_body IS NULL OR i.create_body IS NEW.request_body))
 BEGIN SELECT RAISE(ABORT, 'refund_attempts: the attempt is not the one its intent has open [refund_attempts_fence]'); END;
 
+-- What refers to a row has it, also where foreign keys are off, as they are in the sqlite3 program.
+CREATE TRIGGER refund_intents_of_payment AFTER INSERT ON refund_intents FOR EACH ROW
+    WHEN NOT EXISTS (SELECT 1 FROM payments p WHERE p.payment_id = NEW.payment_id
+        AND (p.psp, p.psp_account, p.psp_payment_ref, p.currency) IS (NEW.psp, NEW.psp_account, NEW.psp_payment_ref, NEW.currency))
+BEGIN SELECT RAISE(ABORT, 'refund_intents: the intent is not as its payment is [refund_intents_payment]'); END;
+CREATE TRIGGER refund_outcomes_of_attempt AFTER INSERT ON refund_outcomes FOR EACH ROW
+    WHEN NOT EXISTS (SELECT 1 FROM refund_attempts a WHERE a.attempt_id = NEW.attempt_id)
+BEGIN SELECT RAISE(ABORT, 'refund_outcomes: this is no recorded attempt [refund_outcomes_attempt]'); END;
+CREATE TRIGGER intent_inbox_of_intent AFTER INSERT ON intent_inbox FOR EACH ROW
+    WHEN NOT EXISTS (SELECT 1 FROM refund_intents i WHERE i.intent_id = NEW.intent_id)
+BEGIN SELECT RAISE(ABORT, 'intent_inbox: this is no recorded intent [intent_inbox_intent]'); END;
+
 -- Only counters of a payment change, and what disputes took back never falls. A name that could change would let UPDATE OR REPLACE
 -- delete the row whose name is taken; so with epochs.
 CREATE TRIGGER payments_identity BEFORE UPDATE ON payments FOR EACH ROW
@@ -277,6 +289,12 @@ END;
 -- Nobody can leave a message without its twin, and no twin goes before its reading is written.
 CREATE TRIGGER intent_inbox_twins AFTER INSERT ON intent_inbox FOR EACH ROW
 BEGIN INSERT INTO intent_inbox_unread (inbox_id, intent_id) VALUES (NEW.inbox_id, NEW.intent_id); END;
+
+-- A message is unread once: a twin that came back would have it applied again.
+CREATE TRIGGER intent_inbox_unread_twin AFTER INSERT ON intent_inbox_unread FOR EACH ROW
+    WHEN NOT EXISTS (SELECT 1 FROM intent_inbox m WHERE m.inbox_id = NEW.inbox_id AND m.intent_id = NEW.intent_id)
+        OR EXISTS (SELECT 1 FROM intent_inbox_readings d WHERE d.inbox_id = NEW.inbox_id)
+BEGIN SELECT RAISE(ABORT, 'intent_inbox_unread: the row is not the twin of a message that waits [intent_inbox_unread_twin]'); END;
 
 CREATE TRIGGER intent_inbox_unread_read AFTER DELETE ON intent_inbox_unread FOR EACH ROW
     WHEN NOT EXISTS (SELECT 1 FROM intent_inbox_readings d JOIN refund_intents i ON i.intent_id = OLD.intent_id

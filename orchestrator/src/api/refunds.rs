@@ -66,6 +66,11 @@ pub async fn list(
     if limit == 0 || limit > PAGE_MAX {
         return Err(invalid(format!("limit is {limit}: use 1 to {PAGE_MAX}")));
     }
+    for (what, text) in [("psp", &query.psp), ("merchant_reference", &query.merchant_reference)] {
+        if text.as_ref().is_some_and(|text| text.chars().any(char::is_control)) {
+            return Err(invalid(format!("{what} holds control characters: nothing on record does")));
+        }
+    }
     let payment_id =
         query.payment_id.as_deref().map(PaymentId::new).transpose().map_err(|error| invalid(error.to_string()))?;
     let filter = IntentFilter {

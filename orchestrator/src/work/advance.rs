@@ -6,7 +6,7 @@
 use super::call::InCall;
 use super::hold::Held;
 use super::write::{self, Written};
-use super::{STEPS_PER_HOLD_MAX, Shared};
+use super::{STEPS_PER_HOLD_MAX, Shared, read};
 use crate::store::change::{Change, FenceGuard, WriteResult};
 use jobs::ids::IntentId;
 use jobs::refund::intent::IntentFile;
@@ -30,14 +30,7 @@ enum Planned {
 }
 
 pub(super) async fn advance(shared: &Arc<Shared>, holds: Vec<Held>, guard: FenceGuard) {
-    let ids: Vec<IntentId> = holds.iter().map(|held| held.intent_id.clone()).collect();
-    let loaded = match shared.store.load(&ids).await {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            tracing::warn!(error = %crate::report(&error), count = holds.len(), "cannot read held refunds; letting them go");
-            return write::let_go(shared, holds).await;
-        }
-    };
+    let Some((loaded, holds)) = read::read(shared, holds).await else { return };
     shared.conditions.observe_database_time(loaded.now);
     let mut files: BTreeMap<IntentId, IntentFile> =
         loaded.files.into_iter().map(|file| (file.intent.intent_id.clone(), file)).collect();

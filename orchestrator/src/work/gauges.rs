@@ -44,6 +44,7 @@ fn show(shared: &Shared, backlog: &crate::store::read::Backlog, links: &[Arc<Lin
     shared.metrics.refunds_left_alone("psp_not_configured", not_configured);
     shared.metrics.refunds_left_alone("creates_stopped", paused);
     shared.metrics.refunds_left_alone("unknown_machine_version", backlog.unknown_machine_version);
+    shared.metrics.refunds_left_alone("unreadable", i64::try_from(shared.poison.unreadable()).unwrap_or(i64::MAX));
     if let Some(intent_id) = &backlog.without_next_action {
         tracing::error!(%intent_id, "a refund is neither final nor parked and has no next action");
     }

@@ -22,6 +22,7 @@ mod gauges;
 mod hold;
 mod intake;
 mod poison;
+mod read;
 mod release;
 mod slots;
 pub mod wake;

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 /// One scripted answer: after how long, and what.
 #[derive(Debug, Clone)]
-enum Answer {
+pub(crate) enum Answer {
     After(Duration, Outcome),
     /// Silence until the caller gives up.
     Never,
@@ -35,8 +35,8 @@ enum Answer {
 
 /// Answers calls in the order of its script; the last answer of a kind repeats.
 #[derive(Debug, Default)]
-struct Scripted {
-    creates: Mutex<VecDeque<Answer>>,
+pub(crate) struct Scripted {
+    pub(crate) creates: Mutex<VecDeque<Answer>>,
     lookups: Mutex<VecDeque<Answer>>,
     calls: Mutex<Vec<&'static str>>,
 }
@@ -89,7 +89,7 @@ fn at_once(outcome: Outcome) -> Answer {
     Answer::After(Duration::ZERO, outcome)
 }
 
-fn accepted(status: PspStatus) -> Answer {
+pub(crate) fn accepted(status: PspStatus) -> Answer {
     at_once(Outcome::Accepted { refund: refund(status) })
 }
 
@@ -111,7 +111,7 @@ const fn not_executed() -> Outcome {
 }
 
 /// Stripe's, with the days cut off the ladder: what is tested is its end, not its length.
-fn capabilities() -> Capabilities {
+pub(crate) fn capabilities() -> Capabilities {
     let mut capabilities = Capabilities::stripe();
     capabilities.unknown_ladder.truncate(6);
     capabilities
@@ -157,7 +157,7 @@ async fn check(creates: Vec<Answer>, lookups: Vec<Answer>, expected: Expected) -
         wake: wake.clone(),
         options: WorkerOptions::default(),
     });
-    submit(store.as_ref()).await;
+    submit(store.as_ref(), "r-1").await;
     let (stop, stopped) = watch::channel(false);
     let (keeper_stop, keeper_stopped) = watch::channel(false);
     let kept = keeper.clone();
@@ -190,7 +190,7 @@ async fn check(creates: Vec<Answer>, lookups: Vec<Answer>, expected: Expected) -
     story
 }
 
-async fn submit(store: &dyn Store) {
+pub(crate) async fn submit(store: &dyn Store, id: &str) {
     let payment_id = PaymentId::from_stored("p-1".to_owned());
     let payment = NewPayment {
         payment_id: payment_id.clone(),
@@ -203,7 +203,7 @@ async fn submit(store: &dyn Store) {
     };
     let _inserted = store.import_payments(&[payment]).await.unwrap();
     let intent = NewIntent {
-        intent_id: IntentId::from_stored("r-1".to_owned()),
+        intent_id: IntentId::from_stored(id.to_owned()),
         payment_id,
         amount: euros(1_000),
         merchant_reference: None,
@@ -211,8 +211,8 @@ async fn submit(store: &dyn Store) {
         psp: "acme".to_owned(),
         psp_account: "a".to_owned(),
         psp_payment_ref: "pi_1".to_owned(),
-        idempotency_key: "key".to_owned(),
-        create_body: b"r-1".to_vec(),
+        idempotency_key: format!("key-{id}"),
+        create_body: id.as_bytes().to_vec(),
         due_at: None,
     };
     let _created = store.submit(&[intent]).await.unwrap();

@@ -13,6 +13,7 @@ mod faults_steps_postgres;
 mod faults_steps_sqlite;
 mod faults_storms;
 mod flow_memory;
+mod flow_unreadable;
 mod lease_keeper;
 mod lease_memory;
 mod lease_postgres;

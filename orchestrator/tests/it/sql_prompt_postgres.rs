@@ -212,6 +212,19 @@ fn evidence_is_neither_rewritten_nor_removed_nor_invented() {
             "BEGIN; INSERT INTO intent_inbox_readings (inbox_id, version) VALUES (1, 2); DELETE FROM intent_inbox_unread; COMMIT;",
             "is not read by the change its intent has just made",
         ),
+        (
+            "a message read by a change of long ago",
+            "BEGIN; INSERT INTO intent_inbox_readings (inbox_id, version) VALUES (1, 1); DELETE FROM intent_inbox_unread; COMMIT;",
+            "is not read by the change its intent has just made",
+        ),
+        (
+            "a message made unread again",
+            "BEGIN; UPDATE refund_intents SET version = 2, stamp_version = 2, fence_epoch = 3, stamp_epoch = 3, fence_counter = 8,
+                stamp_counter = 8 WHERE intent_id = 'r-1';
+             INSERT INTO intent_inbox_readings (inbox_id, version) VALUES (1, 2); DELETE FROM intent_inbox_unread;
+             INSERT INTO intent_inbox_unread VALUES (1, 'r-1'); COMMIT;",
+            "is not the twin of a message that waits",
+        ),
         ("a fork of the audit log", "INSERT INTO audit_log VALUES (2, 'a', 'b', 'c', 'd', NULL, NULL, now(), 'first', 'hash-2')", "audit_log_previous_key"),
     ]);
     check(&cases);

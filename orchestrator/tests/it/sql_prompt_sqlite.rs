@@ -122,6 +122,7 @@ async fn an_intent_is_born_recorded_and_nothing_else() {
         )
     };
     let born = "an intent is born recorded, at version 1, with no fence";
+    let recorded = insert("'recorded'", "1", "0", "0");
     check(&[
         ("as succeeded", insert("'succeeded'", "1", "0", "0"), born),
         ("as unknown", insert("'unknown'", "1", "0", "0"), born),
@@ -132,6 +133,9 @@ async fn an_intent_is_born_recorded_and_nothing_else() {
         ("with no version", insert("'recorded'", "NULL", "0", "0"), born),
         ("with no fence", insert("'recorded'", "1", "NULL", "0"), born),
         ("with no stamp", insert("'recorded'", "1", "0", "NULL"), born),
+        ("of no payment", recorded.replace("'p-r-1'", "'p-9'"), "refund_intents_payment"),
+        ("of another payment's place", recorded.replace("'pi_p-r-1'", "'pi_p-r-2'"), "refund_intents_payment"),
+        ("in another currency", recorded.replace("'EUR'", "'USD'"), "refund_intents_payment"),
     ])
     .await;
 }
@@ -186,6 +190,10 @@ async fn evidence_is_neither_rewritten_nor_removed_nor_invented() {
         idempotency_key, started_at, deadline) VALUES ('a', 'r-2', 'lookup', 3, 8, 's', 3, 'key_r-2', 0, 0)";
     let unread = "is not read by the change its intent has just made";
     let reading = "BEGIN; INSERT INTO intent_inbox_readings (inbox_id, version) VALUES (1, 2); DELETE FROM intent_inbox_unread; COMMIT;";
+    let again = "BEGIN; UPDATE refund_intents SET version = 2, stamp_version = 2, fence_epoch = 3, stamp_epoch = 3, fence_counter = 8,
+            stamp_counter = 8 WHERE intent_id = 'r-1';
+        INSERT INTO intent_inbox_readings (inbox_id, version) VALUES (1, 2); DELETE FROM intent_inbox_unread;
+        INSERT INTO intent_inbox_unread VALUES (1, 'r-1'); COMMIT;";
     let fork =
         "INSERT INTO audit_log SELECT 2, actor, action, object, reason, before, after, 0, previous, 'h' FROM audit_log";
     cases.extend([
@@ -193,6 +201,22 @@ async fn evidence_is_neither_rewritten_nor_removed_nor_invented() {
         ("a message made read", "DELETE FROM intent_inbox_unread".to_owned(), unread),
         ("a message read by no change", reading.to_owned(), unread),
         ("a fork of the audit log", fork.to_owned(), "audit_log_previous_key"),
+        (
+            "an outcome of no attempt",
+            "INSERT INTO refund_outcomes (attempt_id, outcome, detail, duration_ms, late) VALUES ('a', 'absent', '{}', 1, 0)".to_owned(),
+            "refund_outcomes_attempt",
+        ),
+        (
+            "a message for no intent",
+            "INSERT INTO intent_inbox (inbox_id, intent_id, source_id, message) VALUES (9, 'r-9', 's-9', '{}')".to_owned(),
+            "intent_inbox_intent",
+        ),
+        (
+            "a twin of no message",
+            "INSERT INTO intent_inbox_unread VALUES (9, 'r-1')".to_owned(),
+            "intent_inbox_unread_twin",
+        ),
+        ("a message made unread again", again.to_owned(), "intent_inbox_unread_twin"),
     ]);
     check(&cases).await;
 }

@@ -80,6 +80,9 @@ async fn refunds_are_listed_by_filter_newest_first() {
         "?surprise=1",
         "?payment_id=a%20b",
         "?cursor=x",
+        "?cursor=1%00",
+        "?psp=%00",
+        "?merchant_reference=a%00b",
     ] {
         let reply = server.get(&format!("/v1/refunds{query}")).await;
         assert_eq!((reply.status, reply.text("code")), (400, "invalid_query"), "{query}: {reply:?}");
