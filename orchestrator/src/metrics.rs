@@ -35,7 +35,7 @@ const DECLARED: &[(&str, Kind, Option<Unit>, &str)] = &[
         "lease_takeover_seconds",
         Kind::Histogram,
         Some(Unit::Seconds),
-        "Time from the end of a dead session to the successor's install.",
+        "Time from when a dead session was first missed to the successor's install.",
     ),
     ("hold_expired_total", Kind::Counter, None, "Steps stopped because they outlived the hold maximum."),
     ("refunds_parked_total", Kind::Counter, None, "Refunds that were parked for a person."),

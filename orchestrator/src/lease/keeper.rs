@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use jobs::ids::SessionId;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -65,6 +66,24 @@ pub struct LiveSessions {
     pub sessions: Vec<SessionId>,
     /// Nothing was heard yet while this is empty.
     pub refreshed_at: Option<Boottime>,
+    /// Sessions that were alive once and when they were first missed, the latest last.
+    ended: VecDeque<(SessionId, Boottime)>,
+}
+
+/// Ended sessions remembered, to tell how long their work waited.
+const ENDED_MAX: usize = 256;
+
+impl LiveSessions {
+    fn refresh(&mut self, sessions: Vec<SessionId>, now: Boottime) {
+        for missed in self.sessions.iter().filter(|known| !sessions.contains(known)) {
+            if self.ended.len() == ENDED_MAX {
+                self.ended.pop_front();
+            }
+            self.ended.push_back((*missed, now));
+        }
+        self.sessions = sessions;
+        self.refreshed_at = Some(now);
+    }
 }
 
 #[derive(Debug)]
@@ -153,8 +172,15 @@ impl SessionKeeper {
         let sent = self.now();
         let sessions = self.around.bounded("live sessions", self.around.leases.live_sessions()).await?;
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        *live = LiveSessions { sessions, refreshed_at: Some(sent) };
+        live.refresh(sessions, sent);
         Ok(())
+    }
+
+    /// When a session that was alive once was first missed.
+    #[must_use]
+    pub fn ended_at(&self, session: SessionId) -> Option<Boottime> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.ended.iter().rev().find(|(ended, _)| *ended == session).map(|(_, at)| *at)
     }
 
     /// Keeps a session until told to shut down, then closes it. Droppable at any point.

@@ -54,6 +54,9 @@ pub(super) async fn advance(shared: &Arc<Shared>, holds: Vec<Held>, guard: Fence
     for (((held, what), change), result) in planned.into_iter().zip(changes).zip(results) {
         match (result, what) {
             (Written::Yes, Planned::Call(call_plan, caller, file)) => {
+                if let Some(ended_at) = file.intent.holder_session.and_then(|before| shared.keeper.ended_at(before)) {
+                    shared.metrics.lease_taken_over(shared.clock.boottime().saturating_since(ended_at));
+                }
                 dispatch(shared, InCall::new(held, *call_plan, caller, *file, loaded.timeline)).await;
             }
             (Written::Yes, Planned::Write) => wrote.push((held, change)),
