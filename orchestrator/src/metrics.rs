@@ -1,7 +1,7 @@
 //! Every metric of the orchestrator, declared here and nowhere else.
 //!
 //! The recorder is an argument, so that several nodes can live in one test process. Labels are closed sets: states, outcomes, provider names
-//! from the configuration. `promtool check metrics` reads the result in a test.
+//! from the configuration.
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Where random identities come from: passed in, so that simulation can repeat a history from its seed.
 
-use jobs::ids::{AttemptId, SessionId};
+use jobs::ids::AttemptId;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use std::sync::{Mutex, PoisonError};
@@ -31,9 +31,5 @@ impl Randomness {
 
     pub fn attempt_id(&self) -> AttemptId {
         AttemptId(self.uuid())
-    }
-
-    pub fn session_id(&self) -> SessionId {
-        SessionId(self.uuid())
     }
 }

@@ -107,11 +107,6 @@ impl Mock {
         self.shared.now().0.tallies.of(intent)
     }
 
-    /// Counters of `limit` intents in the order they were first seen, from the `from`-th on.
-    pub fn counters_page(&self, from: usize, limit: usize) -> Vec<IntentCounters> {
-        self.shared.now().0.tallies.page(from, limit)
-    }
-
     /// The settlement report as CSV.
     pub fn settlement_report(&self, query: &ReportQuery) -> Result<String, Refused> {
         settlement::report(&self.shared, query).map_err(Refused)

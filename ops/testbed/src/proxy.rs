@@ -78,7 +78,7 @@ impl Modes {
 #[derive(Debug)]
 struct Shared {
     address: SocketAddr,
-    target: Mutex<SocketAddr>,
+    target: SocketAddr,
     modes: watch::Sender<Modes>,
     listening: watch::Sender<bool>,
     traps: Mutex<Vec<Arc<Trap>>>,
@@ -102,7 +102,7 @@ impl Proxy {
         let listener = TcpListener::from_std(listener).map_err(failed())?;
         let shared = Arc::new(Shared {
             address: wanted,
-            target: Mutex::new(target),
+            target,
             modes: watch::Sender::new(Modes::default()),
             listening: watch::Sender::new(true),
             traps: Mutex::default(),
@@ -114,11 +114,6 @@ impl Proxy {
     /// Where clients connect.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
-    }
-
-    /// Sends new connections elsewhere, such as to a server that moved.
-    pub fn set_target(&self, target: SocketAddr) {
-        *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
 
     /// Treats both directions alike. On return of `Cut` the port refuses, on return of another mode it accepts.

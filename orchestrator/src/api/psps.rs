@@ -56,6 +56,10 @@ fn unknown(psp: &str) -> Problem {
     )
 }
 
+fn check_known(state: &ApiState, psp: &str) -> Result<(), Problem> {
+    if state.providers.contains_key(psp) { Ok(()) } else { Err(unknown(psp)) }
+}
+
 pub async fn list(State(state): State<ApiState>) -> Result<Json<PspsView>, Problem> {
     all(&state).await.map(Json)
 }
@@ -66,9 +70,7 @@ pub async fn pause(
     JsonBody(body): JsonBody<WithReason>,
 ) -> Result<Json<PspView>, Problem> {
     let reason = body.check()?;
-    if !state.providers.contains_key(&psp) {
-        return Err(unknown(&psp));
-    }
+    check_known(&state, &psp)?;
     state.store.pause_psp(&psp, LOCAL_ACTOR, &reason).await?;
     one(&state, &psp).await
 }
@@ -79,9 +81,7 @@ pub async fn resume(
     JsonBody(body): JsonBody<WithReason>,
 ) -> Result<Json<PspView>, Problem> {
     let reason = body.check()?;
-    if !state.providers.contains_key(&psp) {
-        return Err(unknown(&psp));
-    }
+    check_known(&state, &psp)?;
     if !state.store.resume_psp(&psp, LOCAL_ACTOR, &reason).await? {
         let detail = format!("creates of PSP {psp} are not paused: there is nothing to resume");
         return Err(Problem::new(StatusCode::CONFLICT, "psp_not_paused", "The PSP is not paused", detail));

@@ -178,7 +178,6 @@ async fn start_mock(args: &DevArgs, samples: &Samples) -> Result<psp_mock::Mock,
 
 /// As a file would say it, so that `dev` runs what `serve` runs.
 fn configuration(database: &Path, mock_url: &str) -> Result<Config, Failure> {
-    let quoted = |text: &str| toml_text(text);
     let text = format!(
         "environment = \"dev\"\n\
          [database]\nurl = {}\n\
@@ -186,9 +185,9 @@ fn configuration(database: &Path, mock_url: &str) -> Result<Config, Failure> {
          [worker]\npoll = \"100ms\"\ndrain = \"5s\"\n\
          [log]\nfilter = {}\n\
          [[psp]]\nname = \"{PSP}\"\naccount = \"{ACCOUNT}\"\nkind = \"stripe\"\nbase_url = {}\napi_key = \"sk_test_dev\"\nabsence_window = \"20s\"\n",
-        quoted(&format!("sqlite:{}", database.display())),
-        quoted(&super::environment_variable("RUST_LOG").unwrap_or_else(|| "error".to_owned())),
-        quoted(mock_url),
+        toml_text(&format!("sqlite:{}", database.display())),
+        toml_text(&super::environment_variable("RUST_LOG").unwrap_or_else(|| "error".to_owned())),
+        toml_text(mock_url),
     );
     Config::parse("the configuration of dev", &text, &super::environment_variable)
         .map_err(|error| Failure::failed(error.to_string()))
@@ -322,19 +321,21 @@ fn summary_text(summary: &Summary) -> String {
     )
 }
 
+const WORTH_TRYING: [&str; 8] = [
+    "refund list",
+    "refund show slow-call",
+    "refund show lost-answer",
+    "refund show other-amount",
+    "refund replay low-balance --reason \"curious\"",
+    "payment show shop-1001",
+    "ledger balances",
+    "psp pause mock --reason \"trying it\"",
+];
+
 fn where_to_look(address: SocketAddr) {
     say("\nThe server goes on until Ctrl-C. In a second terminal, try:");
     let server = if address.port() == 8080 { String::new() } else { format!(" --server http://{address}") };
-    for command in [
-        "refund list",
-        "refund show slow-call",
-        "refund show lost-answer",
-        "refund show other-amount",
-        "refund replay low-balance --reason \"curious\"",
-        "payment show shop-1001",
-        "ledger balances",
-        "psp pause mock --reason \"trying it\"",
-    ] {
+    for command in WORTH_TRYING {
         say(&format!("  orchestrator {command}{server}"));
     }
 }
@@ -347,4 +348,37 @@ fn progress_bar(length: usize) -> ProgressBar {
     }
     let style = ProgressStyle::with_template("{bar:30} {pos} of {len} at rest, {elapsed}");
     ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cli;
+    use super::*;
+    use clap::Parser;
+
+    /// Reads a command as the program would; a pair of quotes holds one argument.
+    fn check(command: &str) {
+        let arguments = command.split('"').enumerate().flat_map(|(at, part)| match at % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        let arguments: Vec<String> = std::iter::once("orchestrator".to_owned()).chain(arguments).collect();
+        Cli::try_parse_from(&arguments).unwrap_or_else(|error| panic!("{command}: {error}"));
+        let samples = Samples::read("").unwrap();
+        for pair in arguments.windows(2) {
+            if let ("show" | "replay" | "--payment-id", name) = (pair[0].as_str(), pair[1].as_str()) {
+                assert!(samples.has(name), "{command}: no sample is called {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn commands_to_try_name_samples_that_are_there() {
+        let readme = include_str!("../../../README.md");
+        let told: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("cargo run --release -- ")).collect();
+        assert!(told.len() >= 4, "{told:?}");
+        for command in told.into_iter().chain(WORTH_TRYING) {
+            check(command);
+        }
+    }
 }

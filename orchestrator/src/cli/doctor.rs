@@ -11,6 +11,7 @@ use crate::node;
 use crate::randomness::Randomness;
 use crate::store::Store;
 use crate::store::schema;
+use crate::work::conditions::CLOCK_DIFFERENCE_MAX;
 use chrono::TimeDelta;
 use clap::Args;
 use serde::Serialize;
@@ -18,8 +19,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Beyond this no creates are sent.
-const CLOCK_DIFFERENCE_MAX: TimeDelta = TimeDelta::seconds(30);
 /// Worth a word before it comes to that.
 const CLOCK_DIFFERENCE_NOTED: TimeDelta = TimeDelta::seconds(2);
 const PSP_ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -173,7 +172,10 @@ fn check_clocks(difference: TimeDelta, findings: &mut Findings) {
         findings.add(
             "clocks",
             Verdict::Fail,
-            format!("{detail}: no creates are sent beyond 30 s; repair time synchronisation"),
+            format!(
+                "{detail}: no creates are sent beyond {} s; repair time synchronisation",
+                CLOCK_DIFFERENCE_MAX.num_seconds()
+            ),
         );
     } else if difference.abs() > CLOCK_DIFFERENCE_NOTED {
         findings.add("clocks", Verdict::Warn, format!("{detail}: check time synchronisation"));

@@ -4,7 +4,7 @@ use super::ServerArgs;
 use super::client::Client;
 use super::exit::Failure;
 use super::output::{print, print_json, say};
-use super::table::{Align, table};
+use super::table::{Align, table, time};
 use crate::api::psps::{PspView, PspsView};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -63,7 +63,7 @@ async fn list(args: ListArgs) -> Result<(), Failure> {
             psp.account,
             psp.kind,
             if psp.creates_paused { "paused" } else { "running" }.to_owned(),
-            or_dash(psp.paused_at.map(|time| time.format("%Y-%m-%d %H:%M:%S").to_string())),
+            or_dash(psp.paused_at.map(time)),
             or_dash(psp.paused_by),
             or_dash(psp.paused_because),
         ]

@@ -5,7 +5,7 @@ use super::client::Client;
 use super::exit::Failure;
 use super::output::{print, print_json, say};
 use super::story_text::story_text;
-use super::table::{Align, table};
+use super::table::{Align, table, time};
 use crate::api::story::StoryView;
 use crate::api::views::{RefundView, RefundsView};
 use clap::{ArgGroup, Args, Subcommand};
@@ -203,8 +203,7 @@ fn refunds_table(refunds: &[RefundView]) -> String {
         ("NEXT (UTC)", Left),
     ];
     let row = |refund: &RefundView| {
-        let next =
-            refund.next_action_at.map(|time| format!("{} {}", refund.next_action, time.format("%Y-%m-%d %H:%M:%S")));
+        let next = refund.next_action_at.map(|at| format!("{} {}", refund.next_action, time(at)));
         vec![
             refund.intent_id.clone(),
             refund.amount.clone(),
@@ -213,7 +212,7 @@ fn refunds_table(refunds: &[RefundView]) -> String {
             refund.state.clone(),
             refund.psp.clone(),
             refund.payment_id.clone(),
-            refund.created_at.format("%Y-%m-%d %H:%M:%S").to_string(),
+            time(refund.created_at),
             next.unwrap_or_else(|| "-".to_owned()),
         ]
     };

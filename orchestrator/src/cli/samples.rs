@@ -79,6 +79,13 @@ impl Samples {
         Ok(())
     }
 
+    /// Whether a payment or a refund has this name.
+    #[cfg(test)]
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.payments.iter().any(|payment| payment.payment_id == name)
+            || self.refunds.iter().any(|refund| refund.intent_id == name)
+    }
+
     /// The body of `POST /v1/payments`.
     pub(super) fn payment_bodies(&self, psp: &str) -> Vec<Value> {
         let body = |payment: &SamplePayment| {

@@ -1,10 +1,17 @@
 //! Tables for people.
 
+use chrono::{DateTime, Utc};
+
 /// How a column is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
+}
+
+/// A time in a column whose heading says UTC.
+pub(crate) fn time(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Sets rows under their headings, two spaces between columns, nothing after the last.

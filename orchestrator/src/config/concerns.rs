@@ -1,6 +1,7 @@
 //! Database, leases, API, worker and log.
 
 use super::check::Checker;
+use crate::work::WorkerOptions;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -52,19 +53,6 @@ pub struct Lease {
 pub struct Api {
     pub listen: SocketAddr,
     pub request_timeout: Duration,
-}
-
-/// How much one replica does at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worker {
-    /// Intents claimed, loaded and written in one go.
-    pub batch: usize,
-    /// Wait between looks for due intents when nobody nudges.
-    pub poll: Duration,
-    /// How long a batch waits to grow while many calls are open.
-    pub linger: Duration,
-    /// Longest wait for open calls at shutdown.
-    pub drain: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -163,14 +151,15 @@ pub(super) struct WorkerFile {
 }
 
 impl WorkerFile {
-    pub(super) fn check(self, checker: &mut Checker<'_>) -> Worker {
-        let batch = checker.count("worker.batch", self.batch, 500, (1, crate::store::BATCH_MAX));
+    pub(super) fn check(self, checker: &mut Checker<'_>) -> WorkerOptions {
+        let default = WorkerOptions::default();
+        let batch = checker.count("worker.batch", self.batch, default.batch, (1, crate::store::BATCH_MAX));
         let poll_bounds = (SECOND / 100, 10 * SECOND);
-        let poll = checker.duration("worker.poll", self.poll.as_deref(), SECOND / 4, poll_bounds);
+        let poll = checker.duration("worker.poll", self.poll.as_deref(), default.poll, poll_bounds);
         let linger_bounds = (Duration::ZERO, SECOND / 2);
-        let linger = checker.duration("worker.linger", self.linger.as_deref(), SECOND / 200, linger_bounds);
-        let drain = checker.duration("worker.drain", self.drain.as_deref(), 75 * SECOND, (SECOND, 10 * MINUTE));
-        Worker { batch, poll, linger, drain }
+        let linger = checker.duration("worker.linger", self.linger.as_deref(), default.linger, linger_bounds);
+        let drain = checker.duration("worker.drain", self.drain.as_deref(), default.drain, (SECOND, 10 * MINUTE));
+        WorkerOptions { batch, poll, linger, drain }
     }
 }
 

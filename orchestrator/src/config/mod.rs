@@ -10,10 +10,11 @@ mod duration;
 mod psp;
 
 pub use check::{ConfigError, Problem};
-pub use concerns::{Api, Database, DatabaseUrl, Lease, Log, LogFormat, Worker, check_listen};
+pub use concerns::{Api, Database, DatabaseUrl, Lease, Log, LogFormat, check_listen};
 pub use duration::{DurationError, parse_duration};
 pub use psp::{Psp, PspKind};
 
+use crate::work::WorkerOptions;
 use check::Checker;
 use serde::Deserialize;
 use std::path::Path;
@@ -31,7 +32,7 @@ pub struct Config {
     pub database: Database,
     pub lease: Lease,
     pub api: Api,
-    pub worker: Worker,
+    pub worker: WorkerOptions,
     pub log: Log,
     /// In the order of the file; names are unique.
     pub psps: Vec<Psp>,
@@ -90,11 +91,5 @@ impl Config {
             _ => None,
         };
         checker.finish(named, config)
-    }
-
-    /// The configured provider of that name.
-    #[must_use]
-    pub fn psp(&self, name: &str) -> Option<&Psp> {
-        self.psps.iter().find(|psp| psp.name == name)
     }
 }

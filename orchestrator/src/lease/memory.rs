@@ -7,7 +7,7 @@
 //! Across a crash nothing is left, counters included: only for processes whose store goes with them. Left out: registration of
 //! the generation with a database; the epoch is raised by hand.
 
-use super::{CLAIM_MAX, Claim, Hold, LeaseError, Leases, Renewal, ResourceKey, SessionGrant};
+use super::{Claim, Hold, LeaseError, Leases, Renewal, ResourceKey, SessionGrant, check_count};
 use crate::clock::{Boottime, Clock};
 use async_trait::async_trait;
 use jobs::ids::{SessionId, Token};
@@ -160,9 +160,4 @@ impl Leases for MemoryLeases {
     async fn live_sessions(&self) -> Result<Vec<SessionId>, LeaseError> {
         Ok(self.state().sessions.keys().copied().collect())
     }
-}
-
-/// Refuses a request of more keys than one may take.
-pub(crate) fn check_count(count: usize) -> Result<(), LeaseError> {
-    if count > CLAIM_MAX { Err(LeaseError::TooMany { count }) } else { Ok(()) }
 }

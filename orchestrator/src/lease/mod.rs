@@ -23,7 +23,6 @@ pub use memory::MemoryLeases;
 pub use parameters::LeaseParameters;
 pub use session::Session;
 
-pub(crate) use memory::check_count;
 pub(crate) use order::ClaimOrder;
 
 use async_trait::async_trait;
@@ -32,6 +31,11 @@ use std::time::Duration;
 
 /// Most keys in one claim or release.
 pub const CLAIM_MAX: usize = 1_000;
+
+/// Refuses a request of more keys than one may take.
+pub(crate) fn check_count(count: usize) -> Result<(), LeaseError> {
+    if count > CLAIM_MAX { Err(LeaseError::TooMany { count }) } else { Ok(()) }
+}
 
 /// What is held, e.g. `intent/r-1`. Unique within an environment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

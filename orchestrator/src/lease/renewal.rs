@@ -47,6 +47,7 @@ pub struct Renewals {
     parameters: LeaseParameters,
     trusted_until: Boottime,
     phase: Phase,
+    /// Renewals that failed since the last good one.
     failures: u32,
 }
 
@@ -63,12 +64,6 @@ impl Renewals {
     #[must_use]
     pub fn trusted_until(&self) -> Boottime {
         self.trusted_until
-    }
-
-    /// Renewals that failed since the last good one.
-    #[must_use]
-    pub fn failures(&self) -> u32 {
-        self.failures
     }
 
     /// What to do at `now`. Notices the end of the trust window.

@@ -16,7 +16,6 @@ use jobs::ids::SessionId;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 /// What every session of a replica has in common.
@@ -82,12 +81,6 @@ impl Session {
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         !self.lost.load(Ordering::Acquire) && nanoseconds(self.now()) < self.trusted_until_ns.load(Ordering::Acquire)
-    }
-
-    /// Until when the session is trusted if nothing more is heard.
-    #[must_use]
-    pub fn trusted_until(&self) -> Boottime {
-        Boottime(Duration::from_nanos(self.trusted_until_ns.load(Ordering::Acquire)))
     }
 
     /// How many holds workers have in hand.
@@ -162,11 +155,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    /// Sessions that are alive now, asked of the service.
-    pub async fn live_sessions(&self) -> Result<Vec<SessionId>, LeaseError> {
-        self.around.bounded("live sessions", self.around.leases.live_sessions()).await
     }
 
     /// Gives back what the service says is ours and nobody here knows. Returns how many.

@@ -14,7 +14,6 @@ use crate::store::postgres::{PostgresOptions, PostgresStore};
 use crate::store::sqlite::leases::{Host, SqliteLeases};
 use crate::store::sqlite::{SqliteOptions, SqlitePlace, SqliteStore};
 use crate::store::{Store, StoreError, schema};
-use crate::work::WorkerOptions;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -125,7 +124,6 @@ pub async fn open_parts(config: &Config, clock: Arc<dyn Clock>) -> Result<NodePa
         };
         providers.insert(psp.name.clone(), provider);
     }
-    let worker = config.worker;
     Ok(NodeParts {
         environment: config.environment.clone(),
         store: opened.store,
@@ -138,7 +136,7 @@ pub async fn open_parts(config: &Config, clock: Arc<dyn Clock>) -> Result<NodePa
         session_ids: SessionIds::from_os(),
         telemetry: Telemetry::new(),
         request_timeout: config.api.request_timeout,
-        worker: WorkerOptions { batch: worker.batch, poll: worker.poll, linger: worker.linger, drain: worker.drain },
+        worker: config.worker,
     })
 }
 

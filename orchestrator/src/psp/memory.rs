@@ -20,7 +20,6 @@ use jobs::money::Money;
 use jobs::refund::outcome::{Outcome, PspRefund};
 use jobs::refund::state::PspStatus;
 use made::Order;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -78,11 +77,6 @@ impl MemoryProvider {
     #[must_use]
     pub fn counters(&self, intent_id: &IntentId) -> Counters {
         self.now().counters.get(intent_id).copied().unwrap_or_default()
-    }
-
-    #[must_use]
-    pub fn all_counters(&self) -> BTreeMap<IntentId, Counters> {
-        self.now().counters.clone()
     }
 
     /// Every refund made for the intent, shown by lookups or not.

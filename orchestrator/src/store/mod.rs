@@ -26,6 +26,11 @@ use submit::{ImportResult, NewIntent, NewPayment, SubmitResult};
 /// Most rows one call takes or returns; larger inputs are the caller's to split.
 pub const BATCH_MAX: usize = 1_000;
 
+/// Refuses a call of more rows than one may take or ask for.
+const fn check_count(what: &'static str, count: usize) -> Result<(), StoreError> {
+    if count > BATCH_MAX { Err(StoreError::TooMany { what, count, max: BATCH_MAX }) } else { Ok(()) }
+}
+
 /// What went wrong when talking to the database, named by what it means for the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -21,18 +21,8 @@ pub(super) struct Answered {
 }
 
 pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Answered>) {
-    let mut batch = Vec::new();
-    while queue.recv_many(&mut batch, shared.options.batch).await > 0 {
-        if batch.len() < shared.options.batch / 4 && shared.tracker.count() > shared.options.batch / 4 {
-            // Many calls are open: a moment's wait saves commits.
-            tokio::time::sleep(shared.options.linger).await;
-            while batch.len() < shared.options.batch
-                && let Ok(more) = queue.try_recv()
-            {
-                batch.push(more);
-            }
-        }
-        commit(&shared, std::mem::take(&mut batch)).await;
+    while let Some(batch) = shared.next_batch(&mut queue).await {
+        commit(&shared, batch).await;
     }
 }
 

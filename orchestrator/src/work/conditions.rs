@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// How far the clocks may differ.
+/// How far the clocks may differ; beyond it no creates are sent.
 pub const CLOCK_DIFFERENCE_MAX: TimeDelta = TimeDelta::seconds(30);
 
 #[derive(Debug, Default)]

@@ -71,9 +71,9 @@ impl Default for WorkerOptions {
     fn default() -> Self {
         Self {
             batch: 500,
-            poll: Duration::from_millis(500),
+            poll: Duration::from_millis(250),
             linger: Duration::from_millis(5),
-            drain: Duration::from_secs(70),
+            drain: Duration::from_secs(75),
         }
     }
 }
@@ -230,5 +230,24 @@ impl Link {
 impl Shared {
     fn in_hand(&self) -> InHand {
         self.tracker.clone().take()
+    }
+
+    /// What waits in a queue, at most a batch; nothing once the queue is closed. While many calls are open a small batch lingers, since
+    /// a moment's wait saves transactions.
+    async fn next_batch<T>(&self, queue: &mut mpsc::Receiver<T>) -> Option<Vec<T>> {
+        let WorkerOptions { batch: most, linger, .. } = self.options;
+        let mut batch = Vec::new();
+        if queue.recv_many(&mut batch, most).await == 0 {
+            return None;
+        }
+        if batch.len() < most / 4 && self.tracker.count() > most / 4 {
+            tokio::time::sleep(linger).await;
+            while batch.len() < most
+                && let Ok(more) = queue.try_recv()
+            {
+                batch.push(more);
+            }
+        }
+        Some(batch)
     }
 }

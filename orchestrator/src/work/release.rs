@@ -7,17 +7,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Held>) {
-    let mut batch = Vec::new();
-    while queue.recv_many(&mut batch, shared.options.batch).await > 0 {
-        if batch.len() < shared.options.batch / 4 && shared.tracker.count() > shared.options.batch / 4 {
-            tokio::time::sleep(shared.options.linger).await;
-            while batch.len() < shared.options.batch
-                && let Ok(more) = queue.try_recv()
-            {
-                batch.push(more);
-            }
-        }
-        release(std::mem::take(&mut batch)).await;
+    while let Some(batch) = shared.next_batch(&mut queue).await {
+        release(batch).await;
     }
 }
 

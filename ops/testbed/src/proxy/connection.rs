@@ -19,9 +19,8 @@ const TAIL_BYTES: usize = 1024;
 type Awaited = Mutex<Vec<Arc<Trap>>>;
 
 pub(super) async fn carry(shared: Arc<Shared>, client: TcpStream) {
-    let target = *shared.target.lock().unwrap_or_else(PoisonError::into_inner);
     // No server: the client sees its connection closed.
-    let Ok(server) = TcpStream::connect(target).await else { return };
+    let Ok(server) = TcpStream::connect(shared.target).await else { return };
     // Without it small answers wait for an acknowledgement; a failure only costs time.
     client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).ok();
     let (client_reader, client_writer) = client.into_split();

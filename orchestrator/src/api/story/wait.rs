@@ -181,6 +181,11 @@ fn resend(story: &Story) -> String {
         .filter(|attempt| attempt.kind == AttemptKind::Create)
         .find_map(|attempt| attempt.key_expires_at);
     match expires {
+        Some(expires) if expires > story.now && story.psp_pause.is_some() => format!(
+            "If that proves it absent, the same create is sent again once creates of PSP {psp} are resumed (`orchestrator psp resume {psp}`), not after its key expires {}.",
+            when(expires, story.now),
+            psp = story.intent.psp,
+        ),
         Some(expires) if expires > story.now => {
             format!(
                 "If that proves it absent, the same create is sent again, long before its key expires {}.",

@@ -26,7 +26,7 @@ pub use tables::IntentRow;
 use super::change::{Change, InboxResult, NewInboxRow, WriteResult};
 use super::read::{AccountBalance, Backlog, IntentFilter, IntentPage, Payment, PspPause, Story};
 use super::submit::{ImportResult, NewIntent, NewPayment, SubmitResult};
-use super::{BATCH_MAX, DueQuery, Loaded, Store, StoreError};
+use super::{DueQuery, Loaded, Store, StoreError, check_count};
 use crate::clock::Clock;
 use async_trait::async_trait;
 use chrono::{DateTime, SubsecRound, Utc};
@@ -116,13 +116,6 @@ fn kept(time: DateTime<Utc>) -> DateTime<Utc> {
     time.trunc_subsecs(6)
 }
 
-const fn check_batch(what: &'static str, count: usize) -> Result<(), StoreError> {
-    if count > BATCH_MAX {
-        return Err(StoreError::TooMany { what, count, max: BATCH_MAX });
-    }
-    Ok(())
-}
-
 #[async_trait]
 impl Store for MemoryStore {
     async fn now(&self) -> Result<DateTime<Utc>, StoreError> {
@@ -130,42 +123,42 @@ impl Store for MemoryStore {
     }
 
     async fn import_payments(&self, payments: &[NewPayment]) -> Result<Vec<ImportResult>, StoreError> {
-        check_batch("payments", payments.len())?;
+        check_count("payments", payments.len())?;
         let now = self.database_time();
         self.lock().import_payments(payments, now)
     }
 
     async fn submit(&self, intents: &[NewIntent]) -> Result<Vec<SubmitResult>, StoreError> {
-        check_batch("intents", intents.len())?;
+        check_count("intents", intents.len())?;
         let now = self.database_time();
         self.lock().submit(intents, now)
     }
 
     async fn due(&self, query: &DueQuery) -> Result<Vec<IntentId>, StoreError> {
-        check_batch("limit", query.limit)?;
+        check_count("limit", query.limit)?;
         Ok(self.lock().due(query, self.database_time()))
     }
 
     async fn load(&self, ids: &[IntentId]) -> Result<Loaded, StoreError> {
-        check_batch("ids", ids.len())?;
+        check_count("ids", ids.len())?;
         let files = self.lock().load(ids);
         Ok(Loaded { now: self.database_time(), timeline: TIMELINE, files })
     }
 
     async fn apply(&self, changes: &[Change]) -> Result<Vec<WriteResult>, StoreError> {
-        check_batch("changes", changes.len())?;
+        check_count("changes", changes.len())?;
         let now = self.database_time();
         self.lock().apply(changes, now)
     }
 
     async fn unread_among(&self, ids: &[IntentId]) -> Result<Vec<IntentId>, StoreError> {
-        check_batch("ids", ids.len())?;
+        check_count("ids", ids.len())?;
         let files = self.lock().load(ids);
         Ok(files.into_iter().filter(|file| !file.unread.is_empty()).map(|file| file.intent.intent_id).collect())
     }
 
     async fn append_inbox(&self, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, StoreError> {
-        check_batch("inbox rows", rows.len())?;
+        check_count("inbox rows", rows.len())?;
         let now = self.database_time();
         Ok(self.lock().append_inbox(rows, now))
     }
@@ -190,7 +183,7 @@ impl Store for MemoryStore {
     }
 
     async fn find(&self, any_id: &str, limit: usize) -> Result<Vec<IntentId>, StoreError> {
-        check_batch("limit", limit)?;
+        check_count("limit", limit)?;
         Ok(self.lock().find(any_id, limit))
     }
 
@@ -199,7 +192,7 @@ impl Store for MemoryStore {
     }
 
     async fn list(&self, filter: &IntentFilter, cursor: Option<&str>, limit: usize) -> Result<IntentPage, StoreError> {
-        check_batch("limit", limit)?;
+        check_count("limit", limit)?;
         self.lock().list(filter, cursor, limit)
     }
 

@@ -9,7 +9,6 @@ use crate::store::read::Payment;
 use crate::store::submit::{ImportResult, NewIntent, NewPayment, SubmitResult};
 use chrono::{DateTime, Utc};
 use jobs::ids::{IntentId, PaymentId, Token};
-use jobs::refund::intent::{Intent, MACHINE_VERSION, NextAction};
 use jobs::refund::state::{CountsAs, State};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +39,7 @@ impl Tables {
 
     fn import_one(&self, draft: &mut Draft, new: &NewPayment, now: DateTime<Utc>) -> Result<ImportResult, StoreError> {
         if let Some(old) = draft.payments.get(&new.payment_id).or_else(|| self.payments.get(&new.payment_id)) {
-            return Ok(if same_payment(old, new) { ImportResult::Same } else { ImportResult::Conflict });
+            return Ok(if new.is_same(old) { ImportResult::Same } else { ImportResult::Conflict });
         }
         refuse_if(new.captured.minor <= 0, "payments_captured_positive", "a captured amount is positive")?;
         refuse_if(new.charged_back_minor < 0, "payments_charged_back_not_negative", "charged back is not negative")?;
@@ -49,19 +48,7 @@ impl Tables {
         if self.psp_payments.contains(&scope) || !draft.psp_payments.insert(scope) {
             return Ok(ImportResult::Conflict);
         }
-        let payment = Payment {
-            payment_id: new.payment_id.clone(),
-            psp: new.psp.clone(),
-            psp_account: new.psp_account.clone(),
-            psp_payment_ref: new.psp_payment_ref.clone(),
-            merchant_reference: new.merchant_reference.clone(),
-            captured: new.captured,
-            charged_back_minor: new.charged_back_minor,
-            refunded_minor: 0,
-            reserved_minor: 0,
-            created_at: now,
-        };
-        draft.payments.insert(new.payment_id.clone(), payment);
+        draft.payments.insert(new.payment_id.clone(), new.as_stored(now));
         Ok(ImportResult::Inserted)
     }
 
@@ -85,7 +72,7 @@ impl Tables {
         let stored = || self.intents.get(&new.intent_id).map(|file| &file.row);
         if let Some(row) = draft.intents.get(&new.intent_id).or_else(stored) {
             let intent = Box::new(row.intent.clone());
-            return Ok(if same_body(&intent, new) {
+            return Ok(if new.has_body_of(&intent) {
                 SubmitResult::Same(intent)
             } else {
                 SubmitResult::Conflict(intent)
@@ -94,7 +81,7 @@ impl Tables {
         let Some(payment) = draft.payments.get(&new.payment_id).or_else(|| self.payments.get(&new.payment_id)) else {
             return Ok(SubmitResult::UnknownPayment);
         };
-        if !fits_payment(payment, new) {
+        if !new.is_of(payment) {
             return Ok(SubmitResult::PaymentMismatch {
                 payment_currency: payment.captured.currency.as_str().to_owned(),
             });
@@ -102,7 +89,8 @@ impl Tables {
         if new.amount.minor > payment.refundable_minor() {
             return Ok(SubmitResult::ExceedsRefundable { refundable_minor: payment.refundable_minor() });
         }
-        let row = IntentRow { intent: placeholder(new, now), stamp: Token::NONE, stamp_version: 1 };
+        let intent = new.placeholder(new.due_at.map_or(now, kept), TIMELINE, now);
+        let row = IntentRow { intent, stamp: Token::NONE, stamp_version: 1 };
         check_insert(&row)?;
         let scope = (new.psp.clone(), new.psp_account.clone(), new.idempotency_key.clone());
         refuse_if(
@@ -117,56 +105,4 @@ impl Tables {
         draft.intents.insert(new.intent_id.clone(), row);
         Ok(created)
     }
-}
-
-fn placeholder(new: &NewIntent, now: DateTime<Utc>) -> Intent {
-    Intent {
-        intent_id: new.intent_id.clone(),
-        payment_id: new.payment_id.clone(),
-        psp: new.psp.clone(),
-        psp_account: new.psp_account.clone(),
-        psp_payment_ref: new.psp_payment_ref.clone(),
-        merchant_reference: new.merchant_reference.clone(),
-        refund_reason: new.refund_reason.clone(),
-        amount: new.amount,
-        idempotency_key: new.idempotency_key.clone(),
-        create_body: new.create_body.clone(),
-        machine_version: MACHINE_VERSION,
-        state: State::Recorded,
-        state_reason: None,
-        psp_refund_ref: None,
-        version: 1,
-        fence: Token::NONE,
-        holder_session: None,
-        open_attempt: None,
-        next_action: NextAction::Create,
-        next_action_at: Some(new.due_at.map_or(now, kept)),
-        rung: 0,
-        timeline: TIMELINE,
-        created_at: now,
-        updated_at: now,
-    }
-}
-
-fn same_payment(old: &Payment, new: &NewPayment) -> bool {
-    old.psp == new.psp
-        && old.psp_account == new.psp_account
-        && old.psp_payment_ref == new.psp_payment_ref
-        && old.merchant_reference == new.merchant_reference
-        && old.captured == new.captured
-        && old.charged_back_minor == new.charged_back_minor
-}
-
-fn same_body(old: &Intent, new: &NewIntent) -> bool {
-    old.payment_id == new.payment_id
-        && old.amount == new.amount
-        && old.merchant_reference == new.merchant_reference
-        && old.refund_reason == new.refund_reason
-}
-
-fn fits_payment(payment: &Payment, new: &NewIntent) -> bool {
-    payment.captured.currency == new.amount.currency
-        && payment.psp == new.psp
-        && payment.psp_account == new.psp_account
-        && payment.psp_payment_ref == new.psp_payment_ref
 }

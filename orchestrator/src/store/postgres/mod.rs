@@ -33,7 +33,7 @@ mod submit;
 use super::change::{Change, InboxResult, NewInboxRow, WriteResult};
 use super::read::{AccountBalance, Backlog, IntentFilter, IntentPage, Payment, PspPause, Story};
 use super::submit::{ImportResult, NewIntent, NewPayment, SubmitResult};
-use super::{BATCH_MAX, DueQuery, Loaded, Store, StoreError};
+use super::{BATCH_MAX, DueQuery, Loaded, Store, StoreError, check_count};
 use async_trait::async_trait;
 use call::Calls;
 use chrono::{DateTime, Utc};
@@ -115,10 +115,6 @@ impl PostgresStore {
     pub async fn close(&self) {
         self.calls.pool().close().await;
     }
-}
-
-fn check_count(what: &'static str, count: usize) -> Result<(), StoreError> {
-    if count > BATCH_MAX { Err(StoreError::TooMany { what, count, max: BATCH_MAX }) } else { Ok(()) }
 }
 
 /// A limit, already checked, as SQL takes it.

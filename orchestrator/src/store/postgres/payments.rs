@@ -69,17 +69,11 @@ async fn import_once(connection: &mut PgConnection, payments: &[NewPayment]) -> 
             return ImportResult::Inserted;
         }
         match stored.get(&new.payment_id) {
-            Some(payment) if is_same(payment, new) => ImportResult::Same,
+            Some(payment) if new.is_same(payment) => ImportResult::Same,
             _ => ImportResult::Conflict,
         }
     };
     Ok(payments.iter().map(&mut one).collect())
-}
-
-fn is_same(payment: &Payment, new: &NewPayment) -> bool {
-    (&payment.psp, &payment.psp_account, &payment.psp_payment_ref, &payment.merchant_reference)
-        == (&new.psp, &new.psp_account, &new.psp_payment_ref, &new.merchant_reference)
-        && (payment.captured, payment.charged_back_minor) == (new.captured, new.charged_back_minor)
 }
 
 async fn read(connection: &mut PgConnection, ids: Vec<&str>) -> Result<BTreeMap<PaymentId, Payment>, Failure> {

@@ -12,10 +12,9 @@ use super::failure::Failure;
 use super::rows::{self, intent_columns};
 use crate::store::StoreError;
 use crate::store::submit::{NewIntent, SubmitResult};
-use jobs::ids::{IntentId, PaymentId, Token};
-use jobs::refund::intent::{Intent, MACHINE_VERSION, NextAction};
-use jobs::refund::state::State;
-use sqlx::postgres::{PgConnection, PgRow};
+use jobs::ids::{IntentId, PaymentId};
+use jobs::refund::intent::{Intent, MACHINE_VERSION};
+use sqlx::postgres::PgConnection;
 use sqlx::{Row, query};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -201,40 +200,9 @@ async fn insert<'a>(
             .ok()
             .and_then(|place| chosen.get(place))
             .ok_or_else(|| rows::unreadable("inserted intent", id))?;
-        created.insert(&new.intent_id, (*new, placeholder(new, row)?));
+        created.insert(&new.intent_id, (*new, new.placeholder(row.try_get(1)?, row.try_get(3)?, row.try_get(2)?)));
     }
     Ok(created)
-}
-
-/// The row as inserted; only what the database chose comes back.
-fn placeholder(new: &NewIntent, row: &PgRow) -> Result<Intent, Failure> {
-    let created_at = row.try_get(2)?;
-    Ok(Intent {
-        intent_id: new.intent_id.clone(),
-        payment_id: new.payment_id.clone(),
-        psp: new.psp.clone(),
-        psp_account: new.psp_account.clone(),
-        psp_payment_ref: new.psp_payment_ref.clone(),
-        merchant_reference: new.merchant_reference.clone(),
-        refund_reason: new.refund_reason.clone(),
-        amount: new.amount,
-        idempotency_key: new.idempotency_key.clone(),
-        create_body: new.create_body.clone(),
-        machine_version: MACHINE_VERSION,
-        state: State::Recorded,
-        state_reason: None,
-        psp_refund_ref: None,
-        version: 1,
-        fence: Token::NONE,
-        holder_session: None,
-        open_attempt: None,
-        next_action: NextAction::Create,
-        next_action_at: row.try_get(1)?,
-        rung: 0,
-        timeline: row.try_get(3)?,
-        created_at,
-        updated_at: created_at,
-    })
 }
 
 async fn reserve(connection: &mut PgConnection, created: impl Iterator<Item = &NewIntent>) -> Result<(), Failure> {
@@ -278,8 +246,7 @@ fn answer(
 }
 
 fn repeat(new: &NewIntent, intent: &Intent) -> SubmitResult {
-    let same = (&new.payment_id, new.amount, &new.merchant_reference, &new.refund_reason)
-        == (&intent.payment_id, intent.amount, &intent.merchant_reference, &intent.refund_reason);
+    let same = new.has_body_of(intent);
     let intent = Box::new(intent.clone());
     if same { SubmitResult::Same(intent) } else { SubmitResult::Conflict(intent) }
 }

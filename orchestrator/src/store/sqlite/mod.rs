@@ -31,7 +31,7 @@ pub use place::SqlitePlace;
 use super::change::{Change, InboxResult, NewInboxRow, WriteResult};
 use super::read::{AccountBalance, Backlog, IntentFilter, IntentPage, Payment, PspPause, Story};
 use super::submit::{ImportResult, NewIntent, NewPayment, SubmitResult};
-use super::{BATCH_MAX, DueQuery, Loaded, Store, StoreError};
+use super::{DueQuery, Loaded, Store, StoreError, check_count};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use connect::Connections;
@@ -77,13 +77,6 @@ impl SqliteStore {
     pub(in crate::store) const fn connections(&self) -> &Connections {
         &self.connections
     }
-}
-
-const fn check_count(what: &'static str, count: usize) -> Result<(), StoreError> {
-    if count > BATCH_MAX {
-        return Err(StoreError::TooMany { what, count, max: BATCH_MAX });
-    }
-    Ok(())
 }
 
 #[async_trait]

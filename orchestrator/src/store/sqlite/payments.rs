@@ -42,6 +42,7 @@ pub(super) async fn import_payments(
     given: Vec<NewPayment>,
 ) -> Result<Vec<ImportResult>, StoreError> {
     let now = now_micros(connection).await?;
+    let created_at = rows::time("now", now)?;
     let inserts: Vec<_> = given.iter().map(payment_insert).collect();
     let mut known = payments_by_id(connection, given.iter().map(|payment| &payment.payment_id)).await?;
     let taken: Vec<PaymentRow> = sqlx::query_as(PAYMENTS_SELECT_BY_PSP)
@@ -58,12 +59,12 @@ pub(super) async fn import_payments(
     for (payment, insert) in given.iter().zip(inserts) {
         let name = (payment.psp.clone(), payment.psp_account.clone(), payment.psp_payment_ref.clone());
         results.push(match known.get(&payment.payment_id) {
-            Some(stored) if same_payment(stored, payment) => ImportResult::Same,
+            Some(stored) if payment.is_same(stored) => ImportResult::Same,
             Some(_) => ImportResult::Conflict,
             None if names.contains_key(&name) => ImportResult::Conflict,
             None => {
                 names.insert(name, payment.payment_id.clone());
-                known.insert(payment.payment_id.clone(), as_stored(payment, now)?);
+                known.insert(payment.payment_id.clone(), payment.as_stored(created_at));
                 wanted.push(insert);
                 ImportResult::Inserted
             }
@@ -90,31 +91,6 @@ fn payment_insert(payment: &NewPayment) -> PaymentInsert<'_> {
         captured_minor: payment.captured.minor,
         charged_back_minor: payment.charged_back_minor,
     }
-}
-
-/// The row a new payment becomes.
-fn as_stored(payment: &NewPayment, now: i64) -> Result<Payment, StoreError> {
-    Ok(Payment {
-        payment_id: payment.payment_id.clone(),
-        psp: payment.psp.clone(),
-        psp_account: payment.psp_account.clone(),
-        psp_payment_ref: payment.psp_payment_ref.clone(),
-        merchant_reference: payment.merchant_reference.clone(),
-        captured: payment.captured,
-        charged_back_minor: payment.charged_back_minor,
-        refunded_minor: 0,
-        reserved_minor: 0,
-        created_at: rows::time("now", now)?,
-    })
-}
-
-fn same_payment(stored: &Payment, given: &NewPayment) -> bool {
-    stored.psp == given.psp
-        && stored.psp_account == given.psp_account
-        && stored.psp_payment_ref == given.psp_payment_ref
-        && stored.merchant_reference == given.merchant_reference
-        && stored.captured == given.captured
-        && stored.charged_back_minor == given.charged_back_minor
 }
 
 const PAYMENTS_SELECT: &str = "SELECT * FROM payments WHERE payment_id IN (SELECT value FROM json_each(?1))";

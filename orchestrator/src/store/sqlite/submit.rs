@@ -83,8 +83,8 @@ pub(super) async fn submit(
     let mut decisions = Vec::with_capacity(given.len());
     for intent in &given {
         let decision = match (stored.get(&intent.intent_id), first_in_batch.get(&intent.intent_id)) {
-            (Some(stored), _) => Decision::Repeat { same: same_body(stored, intent) },
-            (None, Some(first)) => Decision::Repeat { same: same_submission(first, intent) },
+            (Some(stored), _) => Decision::Repeat { same: intent.has_body_of(stored) },
+            (None, Some(first)) => Decision::Repeat { same: intent.has_body_of_new(first) },
             (None, None) => decide_new(payments.get_mut(&intent.payment_id), intent),
         };
         if matches!(decision, Decision::New) {
@@ -119,11 +119,7 @@ pub(super) async fn submit(
 /// Checks an intent against its payment and takes its amount from what may still be refunded.
 fn decide_new(payment: Option<&mut Payment>, intent: &NewIntent) -> Decision {
     let Some(payment) = payment else { return Decision::Refused(SubmitResult::UnknownPayment) };
-    let matching = payment.captured.currency == intent.amount.currency
-        && payment.psp == intent.psp
-        && payment.psp_account == intent.psp_account
-        && payment.psp_payment_ref == intent.psp_payment_ref;
-    if !matching {
+    if !intent.is_of(payment) {
         let payment_currency = payment.captured.currency.to_string();
         return Decision::Refused(SubmitResult::PaymentMismatch { payment_currency });
     }
@@ -133,20 +129,6 @@ fn decide_new(payment: Option<&mut Payment>, intent: &NewIntent) -> Decision {
     }
     payment.reserved_minor = payment.reserved_minor.saturating_add(intent.amount.minor);
     Decision::New
-}
-
-fn same_body(stored: &Intent, given: &NewIntent) -> bool {
-    stored.payment_id == given.payment_id
-        && stored.amount == given.amount
-        && stored.merchant_reference == given.merchant_reference
-        && stored.refund_reason == given.refund_reason
-}
-
-fn same_submission(first: &NewIntent, given: &NewIntent) -> bool {
-    first.payment_id == given.payment_id
-        && first.amount == given.amount
-        && first.merchant_reference == given.merchant_reference
-        && first.refund_reason == given.refund_reason
 }
 
 fn intent_insert(intent: &NewIntent) -> IntentInsert<'_> {
