@@ -1,6 +1,7 @@
 //! The real binary against a server of this process: exit codes, stdout and stderr.
 
 use crate::api::Server;
+use crate::postgres_database::{database, server};
 use jobs::refund::state::State;
 use std::process::{Output, Stdio};
 use tokio::process::Command;
@@ -183,4 +184,16 @@ async fn a_configuration_is_checked_without_starting_anything() {
     check("", &["doctor", "--config", &file], 1, "fail  schema", "checks failed").await;
     check("", &["migrate", "--config", &file], 0, "", "up to date").await;
     check("", &["doctor", "--config", &file], 1, "ok    schema            up to date", "1 of").await;
+}
+
+#[tokio::test]
+async fn migrate_grants_a_role_that_was_made_after_the_schema() {
+    let name = database();
+    let asked = "has_table_privilege('refund_runtime', 'refund_intents', 'UPDATE')";
+    let role = "DO $$ BEGIN CREATE ROLE refund_runtime; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+        REVOKE ALL ON refund_intents FROM refund_runtime";
+    server().must_psql(&name, role).unwrap();
+    assert!(server().must_psql(&name, &format!("SELECT {asked}")).unwrap().contains('f'));
+    check("", &["migrate", "--database-url", &server().url(&name)], 0, "", "up to date").await;
+    assert!(server().must_psql(&name, &format!("SELECT {asked}")).unwrap().contains('t'));
 }
