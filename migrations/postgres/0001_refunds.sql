@@ -67,7 +67,8 @@ CREATE TABLE refund_intents (
     timeline           bigint      NOT NULL,
     created_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    CONSTRAINT refund_intents_key_unique UNIQUE (psp, psp_account, idempotency_key),
+    -- The key leads, so that nobody is tempted to walk all intents of an account in this index.
+    CONSTRAINT refund_intents_key_unique UNIQUE (idempotency_key, psp, psp_account),
     -- Nothing waits in silence: not final and not parked means a next action with a time.
     CONSTRAINT refund_intents_never_silent CHECK (
         CASE WHEN state IN ('succeeded', 'failed', 'canceled', 'reversed', 'needs_review')

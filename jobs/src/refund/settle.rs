@@ -83,10 +83,8 @@ fn evidence(settling: Settling<'_>, decision: &mut Decision, refunds: &[PspRefun
         }
     };
     if ours.amount != intent.amount {
-        let detail = format!(
-            "asked for {} {}, the provider shows {} {} as {}",
-            intent.amount.minor, intent.amount.currency, ours.amount.minor, ours.amount.currency, ours.psp_refund_ref
-        );
+        let detail =
+            format!("asked for {}, the provider shows {} as {}", intent.amount, ours.amount, ours.psp_refund_ref);
         let class = if ours.amount.currency == intent.amount.currency { "amount" } else { "currency" };
         decision.psp_refund_ref.get_or_insert_with(|| ours.psp_refund_ref.clone());
         decision.breaks.push(FoundBreak { class, detail: detail.clone() });

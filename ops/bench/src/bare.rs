@@ -96,7 +96,12 @@ async fn submit(transaction: &mut Transaction<'_, Postgres>, id: &str) -> Result
     Ok(())
 }
 
-async fn install(transaction: &mut Transaction<'_, Postgres>, id: &str, attempt: Uuid, session: Uuid) -> Result<(), Failure> {
+async fn install(
+    transaction: &mut Transaction<'_, Postgres>,
+    id: &str,
+    attempt: Uuid,
+    session: Uuid,
+) -> Result<(), Failure> {
     sqlx::query(
         "UPDATE refund_intents SET state = 'sending', version = 2, fence_epoch = 1, fence_counter = 1, stamp_epoch = 1, stamp_counter = 1,
              stamp_version = 2, holder_session = $2, open_attempt = $3, next_action = 'lookup',
@@ -152,5 +157,6 @@ async fn outcome(transaction: &mut Transaction<'_, Postgres>, id: &str, attempt:
     Ok(())
 }
 
-const BODY: &[u8] = b"payment_intent=pi_0123456789abcdef01234567&amount=100&metadata%5Bintent_id%5D=bench-0123456789abcdef-000001";
+const BODY: &[u8] =
+    b"payment_intent=pi_0123456789abcdef01234567&amount=100&metadata%5Bintent_id%5D=bench-0123456789abcdef-000001";
 const DETAIL: &str = r#"{"outcome":"accepted","refund":{"psp_refund_ref":"re_0123456789abcdef01234567","status":"succeeded","amount":{"minor":100,"currency":"EUR"},"reason":null}}"#;

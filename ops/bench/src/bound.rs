@@ -112,7 +112,9 @@ fn install(row: &Intent, token: Token, session: SessionId, now: DateTime<Utc>) -
 }
 
 fn settle(install: Change, outcome: Outcome) -> Result<Change, Failure> {
-    let Outcome::Accepted { refund } = &outcome else { return Err(format!("the mock did not accept: {outcome:?}").into()) };
+    let Outcome::Accepted { refund } = &outcome else {
+        return Err(format!("the mock did not accept: {outcome:?}").into());
+    };
     let attempt_id = install.open_attempt.ok_or("an install has an attempt")?;
     Ok(Change {
         expected_version: install.expected_version + 1,

@@ -14,7 +14,7 @@ pub(crate) struct Options {
     name: String,
     #[arg(long)]
     count: usize,
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, default_value_t = 512)]
     connections: usize,
 }
 

@@ -61,9 +61,17 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) async fn start(database: &Database, provider: Arc<dyn Provider>, in_flight: usize) -> Result<Self, Failure> {
-        let provider =
-            ApiProvider { provider, account: ACCOUNT.to_owned(), kind: "stripe", capabilities: capabilities(in_flight) };
+    pub(crate) async fn start(
+        database: &Database,
+        provider: Arc<dyn Provider>,
+        in_flight: usize,
+    ) -> Result<Self, Failure> {
+        let provider = ApiProvider {
+            provider,
+            account: ACCOUNT.to_owned(),
+            kind: "stripe",
+            capabilities: capabilities(in_flight),
+        };
         let node = node::Node::new(NodeParts {
             environment: ENVIRONMENT.to_owned(),
             store: database.store.clone(),
@@ -108,7 +116,12 @@ pub(crate) fn provider(mock: &MockProcess) -> Result<Arc<dyn Provider>, Failure>
 }
 
 /// Payments of their own, one for each refund, on both sides.
-pub(crate) async fn add_payments(database: &Database, mock: &MockProcess, name: &str, count: usize) -> Result<(), Failure> {
+pub(crate) async fn add_payments(
+    database: &Database,
+    mock: &MockProcess,
+    name: &str,
+    count: usize,
+) -> Result<(), Failure> {
     let references: Vec<String> = (0..count).map(|number| format!("pi_{name}{number:07}")).collect();
     mock.add_payments(&references).await?;
     for part in references.chunks(orchestrator::store::BATCH_MAX) {
@@ -135,7 +148,8 @@ pub(crate) fn intents(provider: &dyn Provider, name: &str, count: usize) -> Resu
             let intent_id = IntentId::from_stored(format!("{name}-{number:07}"));
             let psp_payment_ref = format!("pi_{name}{number:07}");
             let amount = euros(100);
-            let body = CreateBody { intent_id: &intent_id, psp_payment_ref: &psp_payment_ref, amount, refund_reason: None };
+            let body =
+                CreateBody { intent_id: &intent_id, psp_payment_ref: &psp_payment_ref, amount, refund_reason: None };
             let create_body = provider.encode_create(&body)?;
             Ok(NewIntent {
                 payment_id: PaymentId::from_stored(psp_payment_ref.clone()),

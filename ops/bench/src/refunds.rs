@@ -30,7 +30,10 @@ pub(crate) struct Options {
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
     let digits = text.strip_suffix("ms").unwrap_or(text);
-    digits.parse().map(Duration::from_millis).map_err(|_| format!("{text:?} is not a number of milliseconds such as 50ms"))
+    digits
+        .parse()
+        .map(Duration::from_millis)
+        .map_err(|_| format!("{text:?} is not a number of milliseconds such as 50ms"))
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -97,10 +100,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 
 /// Commits of the server so far.
 async fn commits(pool: &PgPool) -> Result<i64, Failure> {
-    Ok(sqlx::query("SELECT pg_stat_clear_snapshot(), xact_commit FROM pg_stat_database WHERE datname = current_database()")
-        .fetch_one(pool)
-        .await?
-        .get(1))
+    Ok(sqlx::query(
+        "SELECT pg_stat_clear_snapshot(), xact_commit FROM pg_stat_database WHERE datname = current_database()",
+    )
+    .fetch_one(pool)
+    .await?
+    .get(1))
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one run")]

@@ -29,7 +29,9 @@ struct Report {
     /// Attempts beyond one for each refund: a hold that was lost shows here.
     attempts_beyond_one: i64,
     late_answers: i64,
-    executed_at_psp: serde_json::Value,
+    /// The mock's own count.
+    psp: serde_json::Value,
+    /// Resident memory gained while all calls were open, divided by them.
     kib_per_call_in_flight: f64,
     peak_rss_mib: u64,
 }
@@ -50,7 +52,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     drop(intents);
     let mut most_in_flight = 0;
-    let mut most_kib = before_kib;
+    let mut in_flight_kib = before_kib;
     let mut waited = Duration::ZERO;
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -61,10 +63,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         .fetch_one(&pool)
         .await?;
         let (in_flight, posted): (i64, i64) = (row.get(0), row.get(1));
-        if in_flight > most_in_flight {
+        if in_flight >= most_in_flight && posted == 0 {
             most_in_flight = in_flight;
+            in_flight_kib = cpu::memory_kib(own, "VmRSS");
         }
-        most_kib = most_kib.max(cpu::memory_kib(own, "VmRSS"));
         if posted == i64::try_from(options.count)? || waited > Duration::from_secs(options.latency_s + 120) {
             break;
         }
@@ -86,8 +88,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         within_60_s: row.get(2),
         attempts_beyond_one: row.get(3),
         late_answers: row.get(4),
-        executed_at_psp: mock.counters().await?,
-        kib_per_call_in_flight: (most_kib - before_kib) as f64 / options.count as f64,
+        psp: mock.totals().await?,
+        kib_per_call_in_flight: in_flight_kib.saturating_sub(before_kib) as f64 / options.count as f64,
         peak_rss_mib: cpu::memory_kib(own, "VmHWM") / 1_024,
     };
     node.stop().await?;

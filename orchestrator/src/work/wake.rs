@@ -18,6 +18,7 @@ impl Wake {
         self.0.send_replace(());
     }
 
+    #[must_use]
     pub fn listen(&self) -> Listener {
         Listener(self.0.subscribe())
     }

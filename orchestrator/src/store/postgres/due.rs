@@ -29,7 +29,8 @@ const INTENTS_ORPHANED: &str = include_str!("sql/intents_orphaned.sql");
 
 const INTENTS_WITH_UNREAD: &str = "
     SELECT u.intent_id, i.next_action_at
-    FROM intent_inbox_unread u JOIN refund_intents i ON i.intent_id = u.intent_id
+    FROM intent_inbox_unread u
+    CROSS JOIN LATERAL (SELECT o.* FROM refund_intents o WHERE o.intent_id = u.intent_id OFFSET 0) i
     WHERE i.psp = $1 AND i.psp_account = $2 AND i.machine_version = $3
       AND i.holder_session IS NULL
     ORDER BY u.inbox_id LIMIT $4";

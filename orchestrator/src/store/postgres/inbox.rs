@@ -20,8 +20,8 @@ const INBOX_ADD: &str = "
     ON CONFLICT (source_id) DO NOTHING
     RETURNING source_id, intent_id, inbox_id";
 
-const INTENTS_KNOWN: &str = "
-    SELECT i.intent_id FROM unnest($1::text[]) AS l(intent_id) JOIN refund_intents i ON i.intent_id = l.intent_id";
+const SOURCES_KNOWN: &str = "
+    SELECT n.source_id FROM unnest($1::text[]) AS l(source_id) JOIN intent_inbox n ON n.source_id = l.source_id";
 
 pub(super) async fn append(calls: &Calls, rows: &[NewInboxRow]) -> Result<Vec<InboxResult>, StoreError> {
     if rows.is_empty() {
@@ -47,21 +47,30 @@ async fn append_once(connection: &mut PgConnection, rows: &[NewInboxRow]) -> Res
     for row in &added {
         ids.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);
     }
-    let known = if ids.len() == rows.len() { BTreeSet::new() } else { known_intents(connection, rows).await? };
+    let known = if ids.len() == rows.len() { BTreeSet::new() } else { known_sources(connection, rows).await? };
+    let ours: BTreeSet<&str> = ids.keys().map(|(source, _)| *source).collect();
+    let mut told: BTreeSet<&str> = BTreeSet::new();
     let mut results = Vec::with_capacity(rows.len());
     for row in rows {
+        let source = row.source_id.as_str();
         // Removed, so that the same message a second time in the batch is a duplicate.
-        results.push(match ids.remove(&(row.source_id.as_str(), row.intent_id.as_str())) {
-            Some(inbox_id) => InboxResult::Stored { inbox_id },
-            None if known.contains(row.intent_id.as_str()) => InboxResult::Duplicate,
+        results.push(match ids.remove(&(source, row.intent_id.as_str())) {
+            Some(inbox_id) => {
+                told.insert(source);
+                InboxResult::Stored { inbox_id }
+            }
+            // Of a source that this batch brought, only what comes after it repeats it.
+            None if told.contains(source) || (known.contains(source) && !ours.contains(source)) => {
+                InboxResult::Duplicate
+            }
             None => InboxResult::UnknownIntent,
         });
     }
     Ok(results)
 }
 
-async fn known_intents(connection: &mut PgConnection, rows: &[NewInboxRow]) -> Result<BTreeSet<String>, Failure> {
-    let intents = rows.iter().map(|row| row.intent_id.as_str()).collect::<Vec<_>>();
-    let rows = query(INTENTS_KNOWN).bind(intents).fetch_all(connection).await?;
+async fn known_sources(connection: &mut PgConnection, rows: &[NewInboxRow]) -> Result<BTreeSet<String>, Failure> {
+    let sources = rows.iter().map(|row| row.source_id.as_str()).collect::<Vec<_>>();
+    let rows = query(SOURCES_KNOWN).bind(sources).fetch_all(connection).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
