@@ -5,18 +5,17 @@
 
 use super::ServerArgs;
 use super::client::Client;
+use super::dev_summary::{Summary, summarize, summary_text};
 use super::exit::Failure;
 use super::output::{print, print_json, say};
 use super::samples::Samples;
 use super::serve::{listen, stop_signal};
-use crate::api::story::StoryView;
 use crate::api::views::{RefundView, RefundsView};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config};
 use crate::node::{self, Node};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -49,41 +48,6 @@ pub(crate) struct DevArgs {
     /// Tell the result as JSON (with --once).
     #[arg(long)]
     json: bool,
-}
-
-/// What a run came to.
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    refunds: RefundCounts,
-    psp: PspCounts,
-    ledger: LedgerCounts,
-    slowest_call_ms: i64,
-    elapsed_ms: u64,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct RefundCounts {
-    submitted: usize,
-    succeeded: usize,
-    failed: usize,
-    needs_review: usize,
-    processing: usize,
-    /// Any other state.
-    pending: usize,
-}
-
-/// As counted by the mock.
-#[derive(Debug, Default, Serialize)]
-struct PspCounts {
-    creates_received: u64,
-    refunds_executed: u64,
-    intents_refunded_more_than_once: u64,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct LedgerCounts {
-    transfers: usize,
-    sum_minor_by_currency: BTreeMap<String, i64>,
 }
 
 /// The folder of this run.
@@ -136,32 +100,39 @@ pub(crate) async fn run(args: DevArgs) -> Result<(), Failure> {
     let stop = Arc::new(Notify::new());
     let stopped = stop.clone();
     let signal = stop_signal()?;
-    let mut running = tokio::spawn(Node::new(parts).run(listener, async move {
-        tokio::select! {
-            biased;
-            () = stopped.notified() => {}
-            () = signal => {}
-        }
-    }));
+    tokio::pin!(signal);
+    let mut running = tokio::spawn(Node::new(parts).run(listener, async move { stopped.notified().await }));
     let result = tokio::select! {
         biased;
-        ended = &mut running => {
-            return ended.map_err(|error| Failure::failed(error.to_string()))?.map_err(|error| Failure::failed(error.to_string()));
+        ended = &mut running => return node_ended(ended),
+        () = &mut signal => interrupted(args.once),
+        result = show(&args, &samples, &mock, address, &*clock) => {
+            if result.is_ok() && !args.once {
+                where_to_look(address);
+                tokio::select! {
+                    biased;
+                    ended = &mut running => return node_ended(ended),
+                    () = &mut signal => {}
+                }
+            }
+            result
         }
-        result = show(&args, &samples, &mock, address, &*clock) => result,
     };
-    if args.once || result.is_err() {
-        stop.notify_one();
-    } else {
-        where_to_look(address);
-    }
-    running
-        .await
-        .map_err(|error| Failure::failed(error.to_string()))?
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    stop.notify_one();
+    node_ended(running.await)?;
     mock.stop().await;
     result
 }
+
+/// Ctrl-C while the samples are on their way.
+fn interrupted(once: bool) -> Result<(), Failure> {
+    if once { Err(Failure::failed("stopped before the samples came to rest")) } else { Ok(()) }
+}
+
+fn node_ended(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Result<(), Failure> {
+    ended.map_err(|error| Failure::failed(error.to_string()))?.map_err(|error| Failure::failed(error.to_string()))
+}
+
 
 async fn start_mock(args: &DevArgs, samples: &Samples) -> Result<psp_mock::Mock, Failure> {
     let config = psp_mock::Config {
@@ -267,58 +238,6 @@ async fn sample_page(client: &Client, samples: &Samples) -> Result<Vec<RefundVie
 
 fn at_rest(refund: &RefundView) -> bool {
     matches!(refund.state.as_str(), "succeeded" | "failed" | "canceled" | "reversed" | "needs_review" | "processing")
-}
-
-async fn summarize(client: &Client, samples: &Samples, mock: &psp_mock::Mock) -> Result<Summary, Failure> {
-    let mut summary = Summary::default();
-    summary.refunds.submitted = samples.refunds.len();
-    for sample in &samples.refunds {
-        let story = client.get::<StoryView>(&["v1", "refunds", &sample.intent_id], &[]).await?.body;
-        match story.refund.state.as_str() {
-            "succeeded" => summary.refunds.succeeded += 1,
-            "failed" => summary.refunds.failed += 1,
-            "needs_review" => summary.refunds.needs_review += 1,
-            "processing" => summary.refunds.processing += 1,
-            _ => summary.refunds.pending += 1,
-        }
-        let durations =
-            story.attempts.iter().filter_map(|attempt| attempt.outcome.as_ref()).map(|outcome| outcome.duration_ms);
-        summary.slowest_call_ms = durations.fold(summary.slowest_call_ms, i64::max);
-        for transfer in &story.transfers {
-            summary.ledger.transfers += 1;
-            let minor: i64 = transfer.amount_minor.parse().unwrap_or(0);
-            let signed = if transfer.kind == "reverse" { -minor } else { minor };
-            *summary.ledger.sum_minor_by_currency.entry(transfer.currency.clone()).or_default() += signed;
-        }
-    }
-    let totals = mock.totals();
-    summary.psp = PspCounts {
-        creates_received: totals.creates_received,
-        refunds_executed: totals.refunds_executed,
-        intents_refunded_more_than_once: totals.intents_refunded_more_than_once,
-    };
-    Ok(summary)
-}
-
-fn summary_text(summary: &Summary) -> String {
-    let Summary { refunds, psp, ledger, slowest_call_ms, elapsed_ms } = summary;
-    format!(
-        "{} refunds: {} succeeded, {} failed, {} need review, {} with the PSP, {} pending\n\
-         PSP: {} creates received, {} refunds executed, {} intents refunded more than once\n\
-         ledger: {} transfers, minor units {:?}\n\
-         slowest call {slowest_call_ms} ms, {elapsed_ms} ms in all\n",
-        refunds.submitted,
-        refunds.succeeded,
-        refunds.failed,
-        refunds.needs_review,
-        refunds.processing,
-        refunds.pending,
-        psp.creates_received,
-        psp.refunds_executed,
-        psp.intents_refunded_more_than_once,
-        ledger.transfers,
-        ledger.sum_minor_by_currency,
-    )
 }
 
 const WORTH_TRYING: [&str; 8] = [

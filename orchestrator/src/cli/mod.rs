@@ -5,6 +5,7 @@
 
 mod client;
 mod dev;
+mod dev_summary;
 mod doctor;
 mod exit;
 mod ledger;

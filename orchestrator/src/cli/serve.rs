@@ -46,7 +46,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let parts = node::open_parts(&config, clock).await.map_err(failed)?;
     let listener = listen(config.api.listen).await?;
     let stop = stop_signal()?;
-    say(&format!("listening on http://{}", config.api.listen));
+    let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
+    say(&format!("listening on http://{address}"));
     Node::new(parts).run(listener, stop).await.map_err(|error| Failure::failed(error.to_string()))
 }
 

@@ -197,3 +197,29 @@ async fn migrate_grants_a_role_that_was_made_after_the_schema() {
     check("", &["migrate", "--database-url", &server().url(&name)], 0, "", "up to date").await;
     assert!(server().must_psql(&name, &format!("SELECT {asked}")).unwrap().contains('t'));
 }
+
+#[tokio::test]
+async fn migrate_and_doctor_work_on_postgres_and_serve_waits_for_migrate() {
+    let server = testbed::shared_postgres();
+    let url = server.url(&server.create_database().unwrap());
+    let psp = Server::start().await;
+    let folder = Folder::new();
+    let file = folder.file(
+        "postgres.toml",
+        &format!(
+            "environment = \"test\"\n[database]\nurl = \"{url}\"\n[api]\nlisten = \"127.0.0.1:0\"\n[[psp]]\nname = \"acme\"\naccount = \"a\"\nkind = \"stripe\"\nbase_url = \"{}\"\napi_key = \"k\"\n",
+            psp.url
+        ),
+    );
+    check("", &["serve", "--config", &file], 1, "", "run `orchestrator migrate`").await;
+    check("", &["doctor", "--config", &file], 1, "fail  schema", "").await;
+    check("", &["migrate", "--database-url", &url, "--dry-run"], 0, "", "pending 0001").await;
+    check("", &["migrate", "--config", &file], 0, "", "applying 0001").await;
+    check("", &["migrate", "--config", &file], 0, "", "the schema is up to date").await;
+    let output = run("", &["doctor", "--config", &file, "--json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks: Vec<_> = findings.as_array().unwrap().iter().map(|row| row["check"].as_str().unwrap()).collect();
+    let expected = ["configuration", "schema", "database", "clocks", "refunds", "leases", "standby", "psp acme"];
+    assert_eq!(checks, expected, "{findings}");
+}
