@@ -67,6 +67,16 @@ fn take(decision: &mut Decision, event: Event) -> bool {
     }
 }
 
+/// What was found contradicts what was asked: a break, and a person. Found again on a replay, it is the same break.
+fn contradicted(decision: &mut Decision, class: &'static str, code: &str, detail: String) {
+    let reason = format!("{code}: {detail}");
+    if decision.state == State::NeedsReview && decision.state_reason.as_deref() == Some(&reason) {
+        return decision.plan_nothing();
+    }
+    decision.breaks.push(FoundBreak { class, detail });
+    decision.park(reason);
+}
+
 fn evidence(settling: Settling<'_>, decision: &mut Decision, refunds: &[PspRefund]) {
     let intent = settling.intent;
     let ours = match refunds {
@@ -75,10 +85,12 @@ fn evidence(settling: Settling<'_>, decision: &mut Decision, refunds: &[PspRefun
             let names = several.iter().map(|refund| refund.psp_refund_ref.as_str()).collect::<Vec<_>>().join(", ");
             let detail = format!("the provider shows {} refunds with our reference: {names}", several.len());
             let known = several.iter().find(|refund| decision.psp_refund_ref.as_ref() == Some(&refund.psp_refund_ref));
-            decision.breaks.push(FoundBreak { class: "duplicate_at_psp", detail: detail.clone() });
             match known {
-                Some(known) if decision.state == State::Succeeded => known,
-                _ => return decision.park(format!("several_found: {detail}")),
+                Some(known) if decision.state == State::Succeeded => {
+                    decision.breaks.push(FoundBreak { class: "duplicate_at_psp", detail });
+                    known
+                }
+                _ => return contradicted(decision, "duplicate_at_psp", "several_found", detail),
             }
         }
     };
@@ -87,14 +99,13 @@ fn evidence(settling: Settling<'_>, decision: &mut Decision, refunds: &[PspRefun
             format!("asked for {}, the provider shows {} as {}", intent.amount, ours.amount, ours.psp_refund_ref);
         let class = if ours.amount.currency == intent.amount.currency { "amount" } else { "currency" };
         decision.psp_refund_ref.get_or_insert_with(|| ours.psp_refund_ref.clone());
-        decision.breaks.push(FoundBreak { class, detail: detail.clone() });
-        return decision.park(format!("other_{class}: {detail}"));
+        let code = if class == "amount" { "other_amount" } else { "other_currency" };
+        return contradicted(decision, class, code, detail);
     }
     if is_another(decision, ours) {
         let known = decision.psp_refund_ref.as_deref().unwrap_or_default();
         let detail = format!("ours is {known}, the provider now shows {}", ours.psp_refund_ref);
-        decision.breaks.push(FoundBreak { class: "duplicate_at_psp", detail: detail.clone() });
-        return decision.park(format!("several_found: {detail}"));
+        return contradicted(decision, "duplicate_at_psp", "several_found", detail);
     }
     if settling.facts.is_overtaken(settling.attempt) {
         return older_view(settling, decision, ours);
