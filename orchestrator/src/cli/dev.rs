@@ -133,7 +133,6 @@ fn node_ended(ended: Result<std::io::Result<()>, tokio::task::JoinError>) -> Res
     ended.map_err(|error| Failure::failed(error.to_string()))?.map_err(|error| Failure::failed(error.to_string()))
 }
 
-
 async fn start_mock(args: &DevArgs, samples: &Samples) -> Result<psp_mock::Mock, Failure> {
     let config = psp_mock::Config {
         latency: args.psp_latency.unwrap_or(Duration::from_millis(50)),

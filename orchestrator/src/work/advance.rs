@@ -1,35 +1,68 @@
-//! Takes held intents one step further: read after the claim, plan, install (step 2).
+//! Takes held intents one step further: a slot, read after the claim, plan, install (step 2).
 //!
+//! One installer per provider, so that one that is slow holds up nobody else. While it waits for slots the intake claims on.
 //! A plan without a call is written whole. A plan with a call installs the attempt first; only a written install is called. An
 //! install whose commit was not answered is dropped without a call: if it took effect, the next holder looks up.
 
 use super::call::InCall;
 use super::hold::Held;
-use super::write::{self, Written};
-use super::{STEPS_PER_HOLD_MAX, Shared, read};
+use super::write::{self, Written, Wrote};
+use super::{Link, STEPS_PER_HOLD_MAX, Shared, read};
 use crate::store::change::{Change, FenceGuard, WriteResult};
 use jobs::ids::IntentId;
 use jobs::refund::intent::IntentFile;
 use jobs::refund::plan::{CallPlan, Caller, Circumstances, Plan, plan};
+use jobs::refund::state::State;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Further steps of holds, in batches.
-pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Held>) {
-    let mut batch = Vec::new();
-    while queue.recv_many(&mut batch, shared.options.batch).await > 0 {
-        advance(&shared, std::mem::take(&mut batch), FenceGuard::Equal).await;
+/// Longest that held intents wait for a slot; then they are let go, so that a replica with free slots can have them.
+const SLOT_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// Hands a hold to its provider's installer.
+pub(super) async fn enqueue(shared: &Shared, mut held: Held) {
+    held.slot = None;
+    let link = held.link.clone();
+    if let Err(refused) = link.to_install.send(held).await {
+        write::let_go(shared, vec![refused.0]).await;
+    }
+}
+
+/// Installs the steps of one provider's holds, as many at once as slots are free.
+pub(super) async fn run(shared: Arc<Shared>, link: Arc<Link>, mut queue: mpsc::Receiver<Held>) {
+    let mut waiting: Vec<Held> = Vec::new();
+    loop {
+        if waiting.is_empty() && queue.recv_many(&mut waiting, shared.options.batch).await == 0 {
+            return;
+        }
+        let slots = tokio::select! {
+            biased;
+            () = shared.conditions.stopping() => Vec::new(),
+            slots = link.slots.take(waiting.len(), shared.options.linger) => slots,
+            () = tokio::time::sleep(SLOT_WAIT_MAX) => Vec::new(),
+        };
+        if slots.is_empty() {
+            write::let_go(&shared, std::mem::take(&mut waiting)).await;
+            continue;
+        }
+        let mut batch: Vec<Held> = waiting.drain(..slots.len()).collect();
+        for (held, slot) in batch.iter_mut().zip(slots) {
+            held.slot = Some(slot);
+        }
+        advance(&shared, batch).await;
     }
 }
 
 /// What a planned hold becomes once its change is written.
 enum Planned {
     Call(Box<CallPlan>, Caller, Box<IntentFile>),
-    Write,
+    /// From this state.
+    Write(State),
 }
 
-pub(super) async fn advance(shared: &Arc<Shared>, holds: Vec<Held>, guard: FenceGuard) {
+async fn advance(shared: &Arc<Shared>, holds: Vec<Held>) {
     let Some((loaded, holds)) = read::read(shared, holds).await else { return };
     shared.conditions.observe_database_time(loaded.now);
     let mut files: BTreeMap<IntentId, IntentFile> =
@@ -39,7 +72,7 @@ pub(super) async fn advance(shared: &Arc<Shared>, holds: Vec<Held>, guard: Fence
     let mut idle = Vec::new();
     for mut held in holds {
         let file = files.remove(&held.intent_id);
-        match file.and_then(|file| plan_one(shared, &mut held, file, guard, loaded.timeline)) {
+        match file.and_then(|file| plan_one(shared, &mut held, file, loaded.timeline)) {
             Some((change, what)) => {
                 changes.push(change);
                 planned.push((held, what));
@@ -59,7 +92,7 @@ pub(super) async fn advance(shared: &Arc<Shared>, holds: Vec<Held>, guard: Fence
                 }
                 dispatch(shared, InCall::new(held, *call_plan, caller, *file, loaded.timeline)).await;
             }
-            (Written::Yes, Planned::Write) => wrote.push((held, change)),
+            (Written::Yes, Planned::Write(before)) => wrote.push(Wrote { held, change, before }),
             (Written::No(WriteResult::StaleToken), _) => {
                 shared.metrics.fence_rejected("intent", 1);
                 lost.push(held);
@@ -77,13 +110,7 @@ async fn dispatch(shared: &Shared, in_call: InCall) {
     }
 }
 
-fn plan_one(
-    shared: &Shared,
-    held: &mut Held,
-    file: IntentFile,
-    guard: FenceGuard,
-    timeline: i64,
-) -> Option<(Change, Planned)> {
+fn plan_one(shared: &Shared, held: &mut Held, file: IntentFile, timeline: i64) -> Option<(Change, Planned)> {
     if held.steps >= STEPS_PER_HOLD_MAX {
         return None;
     }
@@ -96,6 +123,7 @@ fn plan_one(
         Some(parked) => parked,
         None => plan(&file, &held.link.capabilities, circumstances),
     };
+    let guard = if held.steps == 0 { FenceGuard::Below } else { FenceGuard::Equal };
     held.steps += 1;
     held.lease.begin_step();
     if !held.lease.is_good() {
@@ -103,9 +131,10 @@ fn plan_one(
     }
     match plan {
         Plan::LeaveAlone(_) => None,
-        Plan::Write(write_plan) => {
-            Some((write::change_without_call(&file.intent, &held.lease, guard, *write_plan), Planned::Write))
-        }
+        Plan::Write(write_plan) => Some((
+            write::change_without_call(&file.intent, &held.lease, guard, *write_plan),
+            Planned::Write(file.intent.state),
+        )),
         Plan::Call(call_plan) => {
             let caller = Caller {
                 attempt_id: shared.randomness.attempt_id(),

@@ -63,7 +63,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<InCall>) 
     }
 }
 
-async fn call(shared: Arc<Shared>, in_call: Box<InCall>) {
+async fn call(shared: Arc<Shared>, mut in_call: Box<InCall>) {
     if !in_call.held.lease.is_good() {
         let outcome = Outcome::NotExecuted {
             reason: "not sent: the lease was no longer trusted".to_owned(),
@@ -72,7 +72,11 @@ async fn call(shared: Arc<Shared>, in_call: Box<InCall>) {
         return to_evidence(&shared, *in_call, outcome, 0).await;
     }
     let started = shared.clock.boottime();
-    let outcome = ask(&shared, &in_call).await;
+    let outcome = {
+        let _open = in_call.held.link.open_calls.enter();
+        ask(&shared, &in_call).await
+    };
+    in_call.held.slot = None;
     let duration = shared.clock.boottime().saturating_since(started);
     let link = &in_call.held.link;
     shared.metrics.psp_called(&link.psp, in_call.attempt.kind.as_str(), outcome.as_str(), duration);
@@ -121,7 +125,7 @@ async fn settle_and_commit(shared: &Shared, in_call: InCall, outcome: Outcome, d
         settle(settling, Decision::unchanged(&installed))
     };
     let change = write::settled(&installed, &attempt, outcome, duration_ms, decision);
-    if shared.to_commit.send(Answered { held, change }).await.is_err() {
+    if shared.to_commit.send(Answered { held, change, before: installed.state }).await.is_err() {
         tracing::debug!("the commit loop is gone; the next holder looks this refund up");
     }
 }

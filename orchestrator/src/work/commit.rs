@@ -6,9 +6,10 @@
 use super::Shared;
 use super::evidence::Evidence;
 use super::hold::Held;
-use super::write::{self, Written};
+use super::write::{self, Written, Wrote};
 use crate::store::change::{Change, WriteResult};
 use jobs::ids::IntentId;
+use jobs::refund::state::State;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -18,6 +19,14 @@ use tokio::sync::mpsc;
 pub(super) struct Answered {
     pub(super) held: Held,
     pub(super) change: Change,
+    /// The state the call was installed with.
+    pub(super) before: State,
+}
+
+impl From<Answered> for Wrote {
+    fn from(Answered { held, change, before }: Answered) -> Self {
+        Self { held, change, before }
+    }
 }
 
 pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Answered>) {
@@ -31,23 +40,23 @@ async fn commit(shared: &Shared, batch: Vec<Answered>) {
     for answered in lost {
         keep_as_evidence(shared, answered).await;
     }
-    let (holds, changes): (Vec<Held>, Vec<Change>) =
-        trusted.into_iter().map(|answered| (answered.held, answered.change)).unzip();
+    let changes: Vec<Change> = trusted.iter().map(|answered| answered.change.clone()).collect();
     let results = write::apply(shared, &changes).await;
-    let mut wrote = Vec::with_capacity(holds.len());
+    let mut wrote = Vec::with_capacity(trusted.len());
     let mut unanswered = Vec::new();
-    for ((held, change), result) in holds.into_iter().zip(changes).zip(results) {
+    for (answered, result) in trusted.into_iter().zip(results) {
         match result {
-            Written::Yes => wrote.push((held, change)),
-            Written::Unknown => unanswered.push(Answered { held, change }),
+            Written::Yes => wrote.push(answered.into()),
+            Written::Unknown => unanswered.push(answered),
             Written::No(lost) => {
                 if lost == WriteResult::StaleToken {
                     shared.metrics.fence_rejected("intent", 1);
                 }
-                tracing::warn!(intent_id = %change.intent_id, token = %change.token, ?lost, "an outcome was refused; it goes to the inbox");
-                keep_as_evidence(shared, Answered { held, change }).await;
+                let Change { intent_id, token, .. } = &answered.change;
+                tracing::warn!(%intent_id, %token, ?lost, "an outcome was refused; it goes to the inbox");
+                keep_as_evidence(shared, answered).await;
             }
-            Written::Failed => keep_as_evidence(shared, Answered { held, change }).await,
+            Written::Failed => keep_as_evidence(shared, answered).await,
         }
     }
     read_back(shared, unanswered, &mut wrote).await;
@@ -55,7 +64,7 @@ async fn commit(shared: &Shared, batch: Vec<Answered>) {
 }
 
 /// An unanswered commit either took effect whole or not at all: the outcome of its attempt tells.
-async fn read_back(shared: &Shared, unanswered: Vec<Answered>, wrote: &mut Vec<(Held, Change)>) {
+async fn read_back(shared: &Shared, unanswered: Vec<Answered>, wrote: &mut Vec<Wrote>) {
     if unanswered.is_empty() {
         return;
     }
@@ -73,7 +82,7 @@ async fn read_back(shared: &Shared, unanswered: Vec<Answered>, wrote: &mut Vec<(
     for answered in unanswered {
         let is_recorded = answered.change.outcomes.iter().all(|outcome| recorded.contains(&outcome.attempt_id));
         if is_recorded {
-            wrote.push((answered.held, answered.change));
+            wrote.push(answered.into());
         } else {
             keep_as_evidence(shared, answered).await;
         }
@@ -81,7 +90,7 @@ async fn read_back(shared: &Shared, unanswered: Vec<Answered>, wrote: &mut Vec<(
 }
 
 async fn keep_as_evidence(shared: &Shared, answered: Answered) {
-    let Answered { held, change } = answered;
+    let Answered { held, change, .. } = answered;
     let Some(outcome) = change.outcomes.into_iter().next() else { return };
     let evidence =
         Evidence { held, attempt_id: outcome.attempt_id, outcome: outcome.outcome, duration_ms: outcome.duration_ms };

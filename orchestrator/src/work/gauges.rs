@@ -10,7 +10,7 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) async fn run(shared: Arc<Shared>, links: Vec<Arc<Link>>) {
     loop {
         for link in &links {
-            shared.metrics.psp_in_flight(&link.psp, link.slots.in_use());
+            shared.metrics.psp_in_flight(&link.psp, link.open_calls.count());
         }
         shared.metrics.clock_difference_ms(shared.conditions.clock_difference_ms());
         match shared.store.backlog().await {

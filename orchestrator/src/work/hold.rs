@@ -1,4 +1,4 @@
-//! One intent in hand: its lease, its provider's slot, and how many steps it took.
+//! One intent in hand: its lease, its provider's slot while a step is open, and how many steps it took.
 
 use super::Link;
 use super::slots::Slot;
@@ -15,7 +15,10 @@ pub(super) struct Held {
     pub(super) lease: HeldLease,
     pub(super) link: Arc<Link>,
     pub(super) steps: u8,
-    pub(super) _slot: Slot,
+    /// Taken before a step is installed, given back when its call has ended.
+    pub(super) slot: Option<Slot>,
+    /// Bounds how many intents are in hand, those waiting for a slot included.
+    pub(super) _room: Slot,
     pub(super) _in_hand: InHand,
 }
 

@@ -1,6 +1,6 @@
 //! Finds due intents of one provider and claims their leases: step 1.
 //!
-//! Slots and rate are taken before anything is claimed. Intents whose lease someone else holds are left out for a moment, so that replicas
+//! Room and rate are taken before anything is claimed; the call's slot is taken by the installer, while the next are claimed. Intents whose lease someone else holds are left out for a moment, so that replicas
 //! that see the same rows do not keep asking for them.
 
 use super::hold::Held;
@@ -9,7 +9,6 @@ use super::{Link, Shared, advance};
 use crate::clock::Boottime;
 use crate::lease::session::Session;
 use crate::lease::{LeaseError, intent_key};
-use crate::store::change::FenceGuard;
 use crate::store::{BATCH_MAX, DueQuery, StoreError};
 use jobs::ids::IntentId;
 use jobs::refund::intent::MACHINE_VERSION;
@@ -48,13 +47,13 @@ pub(super) async fn run(shared: Arc<Shared>, link: Arc<Link>) {
             pause(&shared, shared.options.poll.min(Duration::from_millis(100))).await;
             continue;
         };
-        let slots = tokio::select! {
+        let room = tokio::select! {
             biased;
             () = shared.conditions.stopping() => return,
-            slots = link.slots.take(shared.options.batch, shared.options.linger) => slots,
+            room = link.room.take(shared.options.batch, shared.options.linger) => room,
         };
         wake.look();
-        match round(&shared, &link, &session, slots, &mut memory).await {
+        match round(&shared, &link, &session, room, &mut memory).await {
             Ok(Round::MoreWaits) => backoff = Duration::from_millis(100),
             Ok(Round::NothingMore) => {
                 backoff = Duration::from_millis(100);
@@ -91,7 +90,7 @@ async fn round(
     shared: &Arc<Shared>,
     link: &Arc<Link>,
     session: &Arc<Session>,
-    slots: Vec<Slot>,
+    room: Vec<Slot>,
     memory: &mut Memory,
 ) -> Result<Round, IntakeError> {
     let now = shared.clock.boottime();
@@ -103,8 +102,8 @@ async fn round(
         let pauses = shared.store.psp_pauses().await?;
         shared.conditions.set_paused(pauses.into_iter().map(|pause| pause.psp).collect());
     }
-    let rate = link.rate.take(slots.len(), now);
-    let wanted = if rate == 0 { slots.len() } else { rate };
+    let rate = link.rate.take(room.len(), now);
+    let wanted = if rate == 0 { room.len() } else { rate };
     let query = DueQuery {
         psp: link.psp.clone(),
         psp_account: link.account.clone(),
@@ -124,11 +123,13 @@ async fn round(
     if due.is_empty() {
         return Ok(Round::NothingMore);
     }
-    let holds = claim(shared, link, session, slots, due, memory).await?;
+    let holds = claim(shared, link, session, room, due, memory).await?;
     if holds.is_empty() {
         return Ok(if found >= query.limit { Round::MoreWaits } else { Round::NothingMore });
     }
-    advance::advance(shared, holds, FenceGuard::Below).await;
+    for held in holds {
+        advance::enqueue(shared, held).await;
+    }
     Ok(if found >= query.limit.min(wanted) { Round::MoreWaits } else { Round::NothingMore })
 }
 
@@ -136,7 +137,7 @@ async fn claim(
     shared: &Arc<Shared>,
     link: &Arc<Link>,
     session: &Arc<Session>,
-    slots: Vec<Slot>,
+    room: Vec<Slot>,
     due: Vec<IntentId>,
     memory: &mut Memory,
 ) -> Result<Vec<Held>, LeaseError> {
@@ -144,12 +145,20 @@ async fn claim(
     let leases = session.claim(&keys).await?;
     let left_out_until = shared.clock.boottime().plus(LEFT_OUT_FOR);
     let mut holds = Vec::with_capacity(due.len());
-    for ((intent_id, lease), slot) in due.into_iter().zip(leases).zip(slots) {
+    for ((intent_id, lease), room) in due.into_iter().zip(leases).zip(room) {
         if memory.left_out.len() < LEFT_OUT_MAX && (lease.is_none() || shared.poison.is_failing(&intent_id)) {
             memory.left_out.insert(intent_id.clone(), left_out_until);
         }
         let Some(lease) = lease else { continue };
-        holds.push(Held { intent_id, lease, link: link.clone(), steps: 0, _slot: slot, _in_hand: shared.in_hand() });
+        holds.push(Held {
+            intent_id,
+            lease,
+            link: link.clone(),
+            steps: 0,
+            slot: None,
+            _room: room,
+            _in_hand: shared.in_hand(),
+        });
     }
     Ok(holds)
 }

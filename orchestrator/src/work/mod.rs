@@ -4,13 +4,14 @@
 //! works in batches, so that one commit serves hundreds of refunds:
 //!
 //! ```text
-//! intake (one per provider) -> advance -> call -> commit -> release
-//!                                 ^                  |
-//!                                 +---- further step-+       evidence: answers that could not be written go to the inbox
+//! intake -> advance (both one per provider) -> call -> commit -> release
+//!              ^                                         |
+//!              +------------- further step --------------+   evidence: answers that could not be written go to the inbox
 //! ```
 //!
-//! A hold takes its provider's concurrency slot before it installs and keeps it to the end, so the slots bound everything here:
-//! queues, tasks and memory. Across a crash nothing here matters: the rows say what was started, and the next holder looks up.
+//! A step takes its provider's concurrency slot before it installs and keeps it until its call has ended. What is in hand is bounded
+//! by room, somewhat more than the slots, so that the next are claimed while slots are in use and the answered are written:
+//! it bounds queues, tasks and memory. Across a crash nothing here matters: the rows say what was started, and the next holder looks up.
 //! Left out: what to do next is never decided here, but in `jobs::refund::plan` and `settle`.
 
 mod advance;
@@ -38,7 +39,7 @@ use conditions::Conditions;
 use hold::{InHand, Tracker};
 use jobs::refund::capabilities::Capabilities;
 use poison::Poison;
-use slots::{Rate, Slots};
+use slots::{OpenCalls, Rate, Slots};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -103,6 +104,10 @@ struct Link {
     provider: Arc<dyn Provider>,
     capabilities: Capabilities,
     slots: Slots,
+    /// Intents in hand, with and without a slot.
+    room: Slots,
+    open_calls: OpenCalls,
+    to_install: mpsc::Sender<hold::Held>,
     rate: Rate,
 }
 
@@ -119,7 +124,6 @@ struct Shared {
     conditions: Arc<Conditions>,
     poison: Poison,
     tracker: Arc<Tracker>,
-    to_advance: mpsc::Sender<hold::Held>,
     to_call: mpsc::Sender<call::InCall>,
     to_commit: mpsc::Sender<commit::Answered>,
     to_evidence: mpsc::Sender<evidence::Evidence>,
@@ -136,7 +140,8 @@ pub struct Worker {
 
 #[derive(Debug)]
 struct Queues {
-    advance: mpsc::Receiver<hold::Held>,
+    /// By the order of the links.
+    install: Vec<mpsc::Receiver<hold::Held>>,
     call: mpsc::Receiver<call::InCall>,
     commit: mpsc::Receiver<commit::Answered>,
     evidence: mpsc::Receiver<evidence::Evidence>,
@@ -146,10 +151,17 @@ struct Queues {
 impl Worker {
     #[must_use]
     pub fn new(parts: WorkerParts) -> Self {
-        let links: Vec<Arc<Link>> = parts.links.into_iter().map(|link| Arc::new(Link::new(link))).collect();
-        // Every hold has a slot, so a queue this long is never full.
-        let bound = links.iter().map(|link| link.capabilities.concurrency).sum::<usize>().max(1);
-        let (to_advance, advance) = mpsc::channel(bound);
+        let mut links = Vec::with_capacity(parts.links.len());
+        let mut install = Vec::with_capacity(parts.links.len());
+        // Everything in hand has room, so a queue this long is never full.
+        let mut bound = 1;
+        for link in parts.links {
+            let room = room_for(link.capabilities.concurrency, parts.options.batch);
+            let (to_install, installs) = mpsc::channel(room);
+            bound += room;
+            links.push(Arc::new(Link::new(link, room, to_install)));
+            install.push(installs);
+        }
         let (to_call, call) = mpsc::channel(bound);
         let (to_commit, commit) = mpsc::channel(bound);
         let (to_evidence, evidence) = mpsc::channel(bound);
@@ -165,13 +177,12 @@ impl Worker {
             options: parts.options,
             poison: Poison::default(),
             tracker: Arc::new(Tracker::default()),
-            to_advance,
             to_call,
             to_commit,
             to_evidence,
             to_release,
         });
-        Self { shared, links, queues: Queues { advance, call, commit, evidence, release } }
+        Self { shared, links, queues: Queues { install, call, commit, evidence, release } }
     }
 
     /// What stops creates at this moment, for readiness.
@@ -189,7 +200,9 @@ impl Worker {
             intakes.spawn(intake::run(shared.clone(), link.clone()));
         }
         let mut loops = JoinSet::new();
-        loops.spawn(advance::run(shared.clone(), queues.advance));
+        for (link, queue) in links.iter().zip(queues.install) {
+            loops.spawn(advance::run(shared.clone(), link.clone(), queue));
+        }
         loops.spawn(call::run(shared.clone(), queues.call));
         loops.spawn(commit::run(shared.clone(), queues.commit));
         loops.spawn(evidence::run(shared.clone(), queues.evidence));
@@ -214,10 +227,18 @@ impl Worker {
     }
 }
 
+/// Half as many again as there are slots: enough to claim and write while all slots are in use, not so many that other replicas starve.
+fn room_for(concurrency: usize, batch: usize) -> usize {
+    concurrency + (concurrency / 2 + 1).min(batch)
+}
+
 impl Link {
-    fn new(link: PspLink) -> Self {
+    fn new(link: PspLink, room: usize, to_install: mpsc::Sender<hold::Held>) -> Self {
         Self {
             slots: Slots::new(link.capabilities.concurrency),
+            room: Slots::new(room),
+            open_calls: OpenCalls::default(),
+            to_install,
             rate: Rate::new(link.capabilities.creates_per_second),
             psp: link.psp,
             account: link.account,

@@ -16,9 +16,9 @@ pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Held>) {
 async fn release(batch: Vec<Held>) {
     let mut by_session = BTreeMap::new();
     let mut in_hand = Vec::with_capacity(batch.len());
-    for Held { lease, _slot, _in_hand, .. } in batch {
+    for Held { lease, _room, _in_hand, .. } in batch {
         by_session.entry(lease.session_id()).or_insert_with(Vec::new).push(lease);
-        in_hand.push((_slot, _in_hand));
+        in_hand.push((_room, _in_hand));
     }
     for leases in by_session.into_values() {
         let Some(session) = leases.first().map(|lease| lease.session().clone()) else { continue };

@@ -1,6 +1,7 @@
 //! A provider's concurrency and rate.
 
 use crate::clock::Boottime;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,10 +19,6 @@ pub(super) type Slot = OwnedSemaphorePermit;
 impl Slots {
     pub(super) fn new(total: usize) -> Self {
         Self { free: Arc::new(Semaphore::new(total)), total }
-    }
-
-    pub(super) fn in_use(&self) -> usize {
-        self.total.saturating_sub(self.free.available_permits())
     }
 
     /// Waits until enough are free for a batch worth its commits, but no longer than `linger` once one is; then takes up to `wanted`.
@@ -43,6 +40,31 @@ impl Slots {
             slots.push(one);
         }
         slots
+    }
+}
+
+/// How many calls are open.
+#[derive(Debug, Default)]
+pub(super) struct OpenCalls(AtomicUsize);
+
+impl OpenCalls {
+    pub(super) fn enter(&self) -> OpenCall<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OpenCall(self)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+pub(super) struct OpenCall<'a>(&'a OpenCalls);
+
+impl Drop for OpenCall<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -106,9 +128,9 @@ mod tests {
     async fn slots_are_given_back_when_dropped() {
         let slots = Slots::new(4);
         let taken = slots.take(10, Duration::ZERO).await;
-        assert_eq!((taken.len(), slots.in_use()), (4, 4));
+        assert_eq!((taken.len(), slots.free.available_permits()), (4, 0));
         drop(taken);
-        assert_eq!(slots.in_use(), 0);
+        assert_eq!(slots.free.available_permits(), 4);
         assert_eq!(slots.take(2, Duration::from_secs(1)).await.len(), 2);
     }
 }

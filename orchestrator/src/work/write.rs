@@ -2,6 +2,7 @@
 
 use super::STEPS_PER_HOLD_MAX;
 use super::Shared;
+use super::advance;
 use super::hold::Held;
 use crate::lease::HeldLease;
 use crate::store::StoreError;
@@ -169,16 +170,25 @@ fn from_result(result: WriteResult) -> Written {
     }
 }
 
+/// A hold whose change was written.
+#[derive(Debug)]
+pub(super) struct Wrote {
+    pub(super) held: Held,
+    pub(super) change: Change,
+    /// The state it was changed from.
+    pub(super) before: State,
+}
+
 /// After a write: a further step of the same hold when one is due now or the inbox has news, else release.
-pub(super) async fn after(shared: &Shared, wrote: Vec<(Held, Change)>) {
+pub(super) async fn after(shared: &Shared, wrote: Vec<Wrote>) {
     if wrote.is_empty() {
         return;
     }
     let now = shared.conditions.now().database;
     let mut further = Vec::new();
     let mut done = Vec::new();
-    for (held, change) in wrote {
-        if change.state == State::NeedsReview {
+    for Wrote { held, change, before } in wrote {
+        if change.state == State::NeedsReview && before != State::NeedsReview {
             shared.metrics.refund_parked();
             let reason = change.state_reason.as_deref().unwrap_or("");
             tracing::warn!(intent_id = %change.intent_id, reason, "a refund is parked for a person");
@@ -199,16 +209,15 @@ pub(super) async fn after(shared: &Shared, wrote: Vec<(Held, Change)>) {
         if may_go_on && unread.contains(&held.intent_id) { further.push(held) } else { released.push(held) }
     }
     for held in further {
-        if shared.to_advance.send(held).await.is_err() {
-            return;
-        }
+        advance::enqueue(shared, held).await;
     }
     let_go(shared, released).await;
 }
 
 /// Hands holds to the releaser.
 pub(super) async fn let_go(shared: &Shared, holds: Vec<Held>) {
-    for held in holds {
+    for mut held in holds {
+        held.slot = None;
         if shared.to_release.send(held).await.is_err() {
             tracing::debug!("the release loop is gone; the lease ends with its session");
             return;
