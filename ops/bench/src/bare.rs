@@ -1,8 +1,8 @@
 //! The yardstick: the same three transactions on the same schema and triggers, one refund each, in plain prepared SQL. No lease, no provider, no machine.
 
 use crate::Failure;
+use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgPool, Postgres, Transaction};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,99 +63,55 @@ async fn run(url: &str, connections: u32, count: usize) -> Result<f64, Failure> 
 
 async fn one(pool: &PgPool, id: &str) -> Result<(), Failure> {
     let (attempt, session) = (Uuid::new_v4(), Uuid::new_v4());
-    let mut transaction = pool.begin().await?;
-    submit(&mut transaction, id).await?;
-    transaction.commit().await?;
-    let mut transaction = pool.begin().await?;
-    install(&mut transaction, id, attempt, session).await?;
-    transaction.commit().await?;
-    let mut transaction = pool.begin().await?;
-    outcome(&mut transaction, id, attempt).await?;
-    transaction.commit().await?;
+    // One statement is one transaction and one round trip: the least that one refund at a time can cost.
+    let submitted = sqlx::query(SUBMIT).bind(id).bind(BODY).execute(pool).await?;
+    let installed = sqlx::query(INSTALL).bind(id).bind(session).bind(attempt).bind(BODY).execute(pool).await?;
+    let posted = sqlx::query(OUTCOME).bind(id).bind(attempt).bind(DETAIL).execute(pool).await?;
+    if (submitted.rows_affected(), installed.rows_affected(), posted.rows_affected()) != (1, 1, 1) {
+        return Err(format!("refund {id} was not written whole").into());
+    }
     Ok(())
 }
 
-async fn submit(transaction: &mut Transaction<'_, Postgres>, id: &str) -> Result<(), Failure> {
-    sqlx::query(
-        "UPDATE payments SET reserved_minor = reserved_minor + 100 WHERE payment_id = $1
-         AND captured_minor - charged_back_minor - refunded_minor - reserved_minor >= 100",
-    )
-    .bind(id)
-    .execute(&mut **transaction)
-    .await?;
-    sqlx::query(
-        "INSERT INTO refund_intents (intent_id, payment_id, psp, psp_account, psp_payment_ref, currency, amount_minor, idempotency_key,
-             create_body, machine_version, state, version, fence_epoch, fence_counter, stamp_epoch, stamp_counter, stamp_version,
-             next_action, next_action_at, timeline)
-         VALUES ($1, $1, 'bare', 'acct', $1, 'EUR', 100, 'key-' || md5($1), $2, 1, 'recorded', 1, 0, 0, 0, 0, 1, 'create', clock_timestamp(), 1)",
-    )
-    .bind(id)
-    .bind(BODY)
-    .execute(&mut **transaction)
-    .await?;
-    Ok(())
-}
+const SUBMIT: &str = "
+    WITH fits AS (
+        UPDATE payments SET reserved_minor = reserved_minor + 100
+        WHERE payment_id = $1 AND captured_minor - charged_back_minor - refunded_minor - reserved_minor >= 100
+        RETURNING payment_id)
+    INSERT INTO refund_intents (intent_id, payment_id, psp, psp_account, psp_payment_ref, currency, amount_minor, idempotency_key,
+        create_body, machine_version, state, version, fence_epoch, fence_counter, stamp_epoch, stamp_counter, stamp_version,
+        next_action, next_action_at, timeline)
+    SELECT $1, payment_id, 'bare', 'acct', $1, 'EUR', 100, 'key-' || md5($1), $2, 1, 'recorded', 1, 0, 0, 0, 0, 1, 'create',
+        clock_timestamp(), 1
+    FROM fits";
 
-async fn install(
-    transaction: &mut Transaction<'_, Postgres>,
-    id: &str,
-    attempt: Uuid,
-    session: Uuid,
-) -> Result<(), Failure> {
-    sqlx::query(
-        "UPDATE refund_intents SET state = 'sending', version = 2, fence_epoch = 1, fence_counter = 1, stamp_epoch = 1, stamp_counter = 1,
-             stamp_version = 2, holder_session = $2, open_attempt = $3, next_action = 'lookup',
-             next_action_at = clock_timestamp() + interval '75 s', updated_at = clock_timestamp()
-         WHERE intent_id = $1 AND version = 1 AND (fence_epoch, fence_counter) < (1, 1)",
-    )
-    .bind(id)
-    .bind(session)
-    .bind(attempt)
-    .execute(&mut **transaction)
-    .await?;
-    sqlx::query(
-        "INSERT INTO refund_attempts (attempt_id, intent_id, kind, token_epoch, token_counter, session_id, installed_version, idempotency_key,
-             request_body, started_at, deadline, key_expires_at, absent_until)
-         VALUES ($1, $2, 'create', 1, 1, $3, 2, 'key-' || md5($2), $4, clock_timestamp(), clock_timestamp() + interval '60 s',
-             clock_timestamp() + interval '1 day', clock_timestamp() + interval '6 min')",
-    )
-    .bind(attempt)
-    .bind(id)
-    .bind(session)
-    .bind(BODY)
-    .execute(&mut **transaction)
-    .await?;
-    Ok(())
-}
+const INSTALL: &str = "
+    WITH won AS (
+        UPDATE refund_intents SET state = 'sending', version = 2, fence_epoch = 1, fence_counter = 1, stamp_epoch = 1,
+            stamp_counter = 1, stamp_version = 2, holder_session = $2, open_attempt = $3, next_action = 'lookup',
+            next_action_at = clock_timestamp() + interval '75 s', updated_at = clock_timestamp()
+        WHERE intent_id = $1 AND version = 1 AND (fence_epoch, fence_counter) < (1, 1)
+        RETURNING intent_id, idempotency_key)
+    INSERT INTO refund_attempts (attempt_id, intent_id, kind, token_epoch, token_counter, session_id, installed_version,
+        idempotency_key, request_body, started_at, deadline, key_expires_at, absent_until)
+    SELECT $3, intent_id, 'create', 1, 1, $2, 2, idempotency_key, $4, clock_timestamp(), clock_timestamp() + interval '60 s',
+        clock_timestamp() + interval '1 day', clock_timestamp() + interval '6 min'
+    FROM won";
 
-async fn outcome(transaction: &mut Transaction<'_, Postgres>, id: &str, attempt: Uuid) -> Result<(), Failure> {
-    sqlx::query("INSERT INTO refund_outcomes (attempt_id, outcome, detail, duration_ms, late) VALUES ($1, 'accepted', $2::jsonb, 3, false)")
-        .bind(attempt)
-        .bind(DETAIL)
-        .execute(&mut **transaction)
-        .await?;
-    sqlx::query(
-        "UPDATE refund_intents SET state = 'succeeded', psp_refund_ref = 're_' || md5($1), version = 3, stamp_version = 3,
-             holder_session = NULL, open_attempt = NULL, next_action = 'none', next_action_at = NULL, updated_at = clock_timestamp()
-         WHERE intent_id = $1 AND version = 2 AND (fence_epoch, fence_counter) = (1, 1) AND open_attempt = $2",
-    )
-    .bind(id)
-    .bind(attempt)
-    .execute(&mut **transaction)
-    .await?;
-    sqlx::query("UPDATE payments SET reserved_minor = reserved_minor - 100, refunded_minor = refunded_minor + 100 WHERE payment_id = $1")
-        .bind(id)
-        .execute(&mut **transaction)
-        .await?;
-    sqlx::query(
-        "INSERT INTO ledger_transfers (kind, intent_id, debit_account, credit_account, amount_minor, currency, fence_epoch, fence_counter)
-         VALUES ('post', $1, 'customer_refunds:EUR', 'psp_clearing:bare:EUR', 100, 'EUR', 1, 1)",
-    )
-    .bind(id)
-    .execute(&mut **transaction)
-    .await?;
-    Ok(())
-}
+const OUTCOME: &str = "
+    WITH won AS (
+        UPDATE refund_intents SET state = 'succeeded', psp_refund_ref = 're_' || md5($1), version = 3, stamp_version = 3,
+            holder_session = NULL, open_attempt = NULL, next_action = 'none', next_action_at = NULL, updated_at = clock_timestamp()
+        WHERE intent_id = $1 AND version = 2 AND (fence_epoch, fence_counter) = (1, 1) AND open_attempt = $2
+        RETURNING intent_id, payment_id),
+    told AS (
+        INSERT INTO refund_outcomes (attempt_id, outcome, detail, duration_ms, late)
+        SELECT $2, 'accepted', $3::jsonb, 3, false FROM won),
+    counted AS (
+        UPDATE payments SET reserved_minor = reserved_minor - 100, refunded_minor = refunded_minor + 100
+        WHERE payment_id = (SELECT payment_id FROM won))
+    INSERT INTO ledger_transfers (kind, intent_id, debit_account, credit_account, amount_minor, currency, fence_epoch, fence_counter)
+    SELECT 'post', intent_id, 'customer_refunds:EUR', 'psp_clearing:bare:EUR', 100, 'EUR', 1, 1 FROM won";
 
 const BODY: &[u8] =
     b"payment_intent=pi_0123456789abcdef01234567&amount=100&metadata%5Bintent_id%5D=bench-0123456789abcdef-000001";

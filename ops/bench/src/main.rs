@@ -3,7 +3,7 @@
 //! Machines are noisy, so figures are compared only within a run: every yardstick is measured on the same server, schema and
 //! minute as the thing itself. Prints one JSON object on stdout; talk goes to stderr.
 
-#![allow(clippy::float_arithmetic, reason = "rates and shares are what this program prints")]
+#![expect(clippy::float_arithmetic, reason = "rates and shares are what this program prints")]
 
 mod bare;
 mod bound;

@@ -15,7 +15,7 @@ const AMOUNT: i64 = 1_000;
 const CREATE: &str = "POST /v1/refunds";
 const PLANTED: &str = "planted fault";
 /// Beyond the time limit of a lease call, which is a fifth of the TTL.
-const BEYOND_LEASE_CALL: Duration = Duration::from_millis(1_000);
+const BEYOND_LEASE_CALL: Duration = Duration::from_millis(1_500);
 const BEYOND_LEASE: Duration = Duration::from_millis(4_000);
 /// Long enough to be killed in the middle.
 const UNTIL_KILLED: Duration = Duration::from_secs(30);
