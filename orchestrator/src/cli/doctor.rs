@@ -99,7 +99,7 @@ async fn check_schema(config: &Config, findings: &mut Findings) -> bool {
         }
         Ok(pending) => {
             let versions: Vec<_> = pending.iter().map(|migration| format!("{:04}", migration.version)).collect();
-            let detail = format!("pending: {}; run `orchestrator migrate`", versions.join(", "));
+            let detail = format!("pending: {}; run `orchestrator migrate --config FILE`", versions.join(", "));
             findings.add("schema", Verdict::Fail, detail);
         }
         Err(error) => findings.add("schema", Verdict::Fail, error.to_string()),

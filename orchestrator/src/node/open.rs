@@ -55,7 +55,7 @@ pub async fn open_database(
             if let Some(first) = pending.first() {
                 let count = pending.len();
                 return Err(OpenError(format!(
-                    "the database lacks {count} migrations from {:04} {} on: run `orchestrator migrate` as its owner",
+                    "the database lacks {count} migrations from {:04} {} on: run `orchestrator migrate --config FILE` as its owner",
                     first.version, first.name
                 )));
             }

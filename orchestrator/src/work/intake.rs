@@ -20,7 +20,7 @@ use std::time::Duration;
 const LEFT_OUT_FOR: Duration = Duration::from_millis(500);
 /// Most intents left out at once; beyond it the oldest are asked for again.
 const LEFT_OUT_MAX: usize = BATCH_MAX / 2;
-/// How often open steps of dead sessions and paused providers are looked for.
+/// How often open steps of dead sessions are looked for.
 const ORPHANS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
@@ -99,9 +99,10 @@ async fn round(
     if looks_for_orphans {
         memory.orphans_at = Some(now.plus(ORPHANS_EVERY));
         shared.conditions.observe_database_time(shared.store.now().await?);
-        let pauses = shared.store.psp_pauses().await?;
-        shared.conditions.set_paused(pauses.into_iter().map(|pause| pause.psp).collect());
     }
+    // Read in every round: a refund submitted after a pause must find it.
+    let pauses = shared.store.psp_pauses().await?;
+    shared.conditions.set_paused(pauses.into_iter().map(|pause| pause.psp).collect());
     let rate = link.rate.take(room.len(), now);
     let wanted = if rate == 0 { room.len() } else { rate };
     let query = DueQuery {

@@ -211,7 +211,7 @@ async fn migrate_and_doctor_work_on_postgres_and_serve_waits_for_migrate() {
             psp.url
         ),
     );
-    check("", &["serve", "--config", &file], 1, "", "run `orchestrator migrate`").await;
+    check("", &["serve", "--config", &file], 1, "", "run `orchestrator migrate --config FILE`").await;
     check("", &["doctor", "--config", &file], 1, "fail  schema", "").await;
     check("", &["migrate", "--database-url", &url, "--dry-run"], 0, "", "pending 0001").await;
     check("", &["migrate", "--config", &file], 0, "", "applying 0001").await;

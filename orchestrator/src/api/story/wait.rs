@@ -55,7 +55,7 @@ pub(super) fn wait(story: &Story, capabilities: Option<&Capabilities>) -> Wait {
                 bare(&pause.reason)
             ),
             next: format!(
-                "Its create is sent once someone runs `orchestrator psp resume {}`; lookups go on meanwhile.",
+                "Its create is sent once someone runs `orchestrator psp resume {} --reason WHY`; lookups go on meanwhile.",
                 pause.psp
             ),
         };
@@ -182,7 +182,7 @@ fn resend(story: &Story) -> String {
         .find_map(|attempt| attempt.key_expires_at);
     match expires {
         Some(expires) if expires > story.now && story.psp_pause.is_some() => format!(
-            "If that proves it absent, the same create is sent again once creates of PSP {psp} are resumed (`orchestrator psp resume {psp}`), not after its key expires {}.",
+            "If that proves it absent, the same create is sent again once creates of PSP {psp} are resumed (`orchestrator psp resume {psp} --reason WHY`), not after its key expires {}.",
             when(expires, story.now),
             psp = story.intent.psp,
         ),
@@ -212,7 +212,7 @@ fn processing(story: &Story, capabilities: &Capabilities) -> (String, String) {
 
 fn rung(story: &Story, length: usize) -> String {
     match usize::try_from(story.intent.rung) {
-        Ok(rung) if rung < length => format!(" (look {} of {length})", rung + 1),
+        Ok(rung) if (1..=length).contains(&rung) => format!(" (look {rung} of {length})"),
         _ => String::new(),
     }
 }
