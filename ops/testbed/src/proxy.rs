@@ -18,13 +18,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::clock::POLL_INTERVAL;
 use crate::error::Error;
-use crate::port::free_port;
 use crate::runtime::{self, runtime};
 use trap::{Action, Trap};
 
@@ -74,6 +73,9 @@ impl Modes {
     }
 }
 
+/// Connections the system queues for us.
+const BACKLOG: u32 = 1_024;
+
 /// What the accept loop, the connections and the handle share.
 #[derive(Debug)]
 struct Shared {
@@ -89,26 +91,27 @@ struct Shared {
 pub struct Proxy {
     shared: Arc<Shared>,
     task: AbortHandle,
+    /// Bound and never listening: keeps the port ours while it refuses.
+    _reservation: TcpSocket,
 }
 
 impl Proxy {
     /// Listens on a free port and passes everything to `target`.
     pub fn start(target: SocketAddr) -> Result<Proxy, Error> {
-        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         let failed = || Error::io("listen for a proxy");
-        let listener = std::net::TcpListener::bind(wanted).map_err(failed())?;
-        listener.set_nonblocking(true).map_err(failed())?;
         let _entered = runtime().enter();
-        let listener = TcpListener::from_std(listener).map_err(failed())?;
+        let reservation = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(failed())?;
+        let address = reservation.local_addr().map_err(failed())?;
+        let listener = bind(address).and_then(|socket| socket.listen(BACKLOG)).map_err(failed())?;
         let shared = Arc::new(Shared {
-            address: wanted,
+            address,
             target,
             modes: watch::Sender::new(Modes::default()),
             listening: watch::Sender::new(true),
             traps: Mutex::default(),
         });
         let task = runtime().spawn(accept_loop(Arc::clone(&shared), listener)).abort_handle();
-        Ok(Proxy { shared, task })
+        Ok(Proxy { shared, task, _reservation: reservation })
     }
 
     /// Where clients connect.
@@ -195,10 +198,18 @@ async fn accept_loop(shared: Arc<Shared>, mut listener: TcpListener) {
     }
 }
 
-/// The port is ours by agreement only while closed: tried until it is free, bounded by the caller's deadline.
+/// A socket that shares its port with our own others and with nobody else.
+fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Tried until it succeeds, bounded by the caller's deadline.
 async fn listen_again(address: SocketAddr) -> TcpListener {
     loop {
-        match TcpListener::bind(address).await {
+        match bind(address).and_then(|socket| socket.listen(BACKLOG)) {
             Ok(listener) => return listener,
             Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
         }
