@@ -100,7 +100,7 @@ impl Proxy {
     pub fn start(target: SocketAddr) -> Result<Proxy, Error> {
         let failed = || Error::io("listen for a proxy");
         let _entered = runtime().enter();
-        let reservation = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(failed())?;
+        let reservation = reserve().map_err(failed())?;
         let address = reservation.local_addr().map_err(failed())?;
         let listener = bind(address).and_then(|socket| socket.listen(BACKLOG)).map_err(failed())?;
         let shared = Arc::new(Shared {
@@ -179,6 +179,9 @@ async fn accept_loop(shared: Arc<Shared>, mut listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         if modes.borrow_and_update().cut() {
+            // A process that is being started elsewhere may hold a copy of the socket until it runs its program: closing ours alone
+            // would leave the port listening.
+            rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).ok();
             drop(listener);
             connections.shutdown().await;
             shared.listening.send_replace(false);
@@ -198,7 +201,16 @@ async fn accept_loop(shared: Arc<Shared>, mut listener: TcpListener) {
     }
 }
 
-/// A socket that shares its port with our own others and with nobody else.
+/// A port of our own: chosen while it is shared with nobody, and only then opened for sharing, since the system may give a socket
+/// that shares a port that is shared already.
+fn reserve() -> std::io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    socket.set_reuseport(true)?;
+    Ok(socket)
+}
+
+/// A socket on the reserved port.
 fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseport(true)?;
